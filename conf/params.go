@@ -1,0 +1,183 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const methodsPrefix = "methods."
+
+// Parsed is what the params of one service or reference say.
+type Parsed struct {
+	Service
+	// Faults are settings that are wrong; they are not in Service.
+	Faults []Fault
+	// Warnings are settings that have no effect, with what to write instead.
+	Warnings []string
+}
+
+// ParseParams reads the flat form of a service's or a reference's params:
+// executes, methods.SayHello.executes and so on. Keys that are not Weir's are
+// left alone, except that ones that look like Weir's are warned about.
+func ParseParams(side Side, service string, params map[string]string) Parsed {
+	p := paramsParser{side: side, service: service}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		p.read(name, params[name])
+	}
+	return p.out
+}
+
+type paramsParser struct {
+	side    Side
+	service string
+	out     Parsed
+	methods map[string]string // folded name -> as it was written
+}
+
+func (p *paramsParser) read(name, value string) {
+	method, flat, policies, at := "", name, &p.out.Policies, atService
+	if rest, ok := strings.CutPrefix(name, methodsPrefix); ok {
+		if method, flat, ok = strings.Cut(rest, "."); !ok || method == "" {
+			return
+		}
+		policies, at = nil, atMethod
+	}
+	k := keyNamed(flat)
+	if k == nil {
+		p.foreign(method, name, flat, value)
+		return
+	}
+	f := Fault{Source: "params", Side: p.side.String(), Service: p.service, Method: method, Key: flat, Value: value, Allowed: k.allowed}
+	if problem := k.misplaced(p.side, at); problem != "" {
+		f.Problem, f.Allowed = problem, ""
+		p.out.Faults = append(p.out.Faults, f)
+		return
+	}
+	expanded, missing := expand(value)
+	if missing != "" {
+		f.Problem = "environment variable " + missing + " is not set and has no default"
+		p.out.Faults = append(p.out.Faults, f)
+		return
+	}
+	var method1 Policies
+	if policies == nil {
+		if p.methods == nil {
+			p.methods, p.out.Methods = map[string]string{}, map[string]Policies{}
+		}
+		folded := MethodKey(method)
+		if other, ok := p.methods[folded]; ok && other != method {
+			f.Problem, f.Allowed = "methods "+other+" and "+method+" are the same method", "one of them"
+			p.out.Faults = append(p.out.Faults, f)
+			return
+		}
+		p.methods[folded] = method
+		method1 = p.out.Methods[folded]
+		policies = &method1
+	}
+	if err := setChecked(k, policies, expanded, at); err != nil {
+		p.out.Faults = append(p.out.Faults, f)
+		return
+	}
+	if at == atMethod {
+		p.out.Methods[MethodKey(method)] = method1
+	}
+}
+
+// misplaced says why the key must not stand at a side and level, or "".
+func (k *key) misplaced(side Side, at level) string {
+	switch {
+	case !k.on(side):
+		other := Provider
+		if side == Provider {
+			other = Consumer
+		}
+		return fmt.Sprintf("%s is a %s's key and has no effect on a %s", k.name, other, side)
+	case k.levels&at == 0:
+		return k.name + " cannot be set for a single method"
+	}
+	return ""
+}
+
+// setChecked sets a value and turns down what only one level allows.
+func setChecked(k *key, p *Policies, value string, at level) error {
+	if at == atMethod && k.name == ExecutesScopeKey && value == string(ScopeService) {
+		return errValue
+	}
+	return k.set(p, value)
+}
+
+// foreign looks at a key that is not in the table.
+func (p *paramsParser) foreign(method, full, flat, value string) {
+	if strings.HasPrefix(flat, paramsPrefix) || strings.HasPrefix(flat, ExecutesKey+".") {
+		p.out.Faults = append(p.out.Faults, Fault{
+			Source: "params", Side: p.side.String(), Service: p.service, Method: method, Key: flat, Value: value,
+			Problem: "unknown key", Allowed: hint(flat, keyNames(p.side)),
+		})
+		return
+	}
+	if value == "" {
+		return // dubbo sets keys that nobody configured to the empty string
+	}
+	if instead, ok := replaced[flat]; ok && p.side == Provider {
+		p.warn("%s=%s is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use %s", full, value, instead)
+		return
+	}
+	for _, name := range later {
+		if flat == name || strings.HasPrefix(flat, name+".") && flat != "tps.limiter" {
+			p.warn("%s=%s is not enforced by this version of Weir", full, value)
+			return
+		}
+	}
+	if near := nearest(flat, keyNames(p.side)); near != "" {
+		p.warn("%s=%s has no effect; did you mean %s?", full, value, near)
+	}
+}
+
+func (p *paramsParser) warn(format string, args ...any) {
+	p.out.Warnings = append(p.out.Warnings, fmt.Sprintf("service=%s side=%s ", p.service, p.side)+fmt.Sprintf(format, args...))
+}
+
+func keyNames(side Side) []string {
+	var names []string
+	for _, k := range keys {
+		if k.on(side) {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+func sectionNames(side Side, at level) []string {
+	var names []string
+	for _, k := range keys {
+		if k.on(side) && k.levels&at != 0 {
+			names = append(names, k.section())
+		}
+	}
+	return names
+}
+
+// hint lists what is allowed, with the likely one first.
+func hint(name string, allowed []string) string {
+	s := strings.Join(allowed, ", ")
+	if near := nearest(name, allowed); near != "" {
+		return "did you mean " + near + "? all: " + s
+	}
+	return s
+}

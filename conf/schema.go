@@ -1,0 +1,151 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"encoding/json"
+)
+
+// Schema is the JSON Schema of a document with a weir section, made from the
+// table of keys, for editors to complete and check.
+func Schema() []byte {
+	root := map[string]any{
+		"mode":          withDoc(enumSchema(modeNames), "Holds for all guards: refuse, only count what would be refused, or nothing.", string(Enforce)),
+		"auto-chain":    withDoc(booleanSchema(), "Whether Weir's filters are put into every user service's and reference's chain.", "true"),
+		"on-error":      withDoc(enumSchema([]string{string(Fail), string(Warn)}), "What a fault found at export or refer does.", string(Fail)),
+		"retry-refused": keySchema(keyNamed(RetryRefusedKey)),
+		"provider":      sideSchema(Provider),
+		"consumer":      sideSchema(Consumer),
+	}
+	doc := map[string]any{
+		"$schema":     "https://json-schema.org/draft/2020-12/schema",
+		"title":       "Weir in a dubbo-go configuration",
+		"type":        "object",
+		"properties":  map[string]any{RootKey: object(root)},
+		"description": "The weir section stands beside the dubbo section or in a file of its own. Every value may be a ${NAME:default} placeholder.",
+	}
+	out, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		panic(err) // maps and strings only
+	}
+	return append(out, '\n')
+}
+
+func object(properties map[string]any) map[string]any {
+	return map[string]any{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+}
+
+func mapOf(value map[string]any, names string) map[string]any {
+	return map[string]any{
+		"type":                 []string{"object", "null"},
+		"additionalProperties": value,
+		"propertyNames":        map[string]any{"pattern": names},
+	}
+}
+
+func sideSchema(side Side) map[string]any {
+	method := object(levelSchema(side, atMethod))
+	service := levelSchema(side, atService)
+	service["methods"] = mapOf(method, `^\S+$`)
+	defaults := levelSchema(side, atDefaults)
+	defaults["services"] = mapOf(object(service), `^([^\s/]+/)?[^\s/:]+(:[^\s:]+)?$`)
+	return object(defaults)
+}
+
+// levelSchema has every key in its flat form and, where it has parts, as a map.
+func levelSchema(side Side, at level) map[string]any {
+	out := map[string]any{}
+	for _, k := range keys {
+		if !k.on(side) || k.levels&at == 0 {
+			continue
+		}
+		s := keySchema(k)
+		if at == atMethod && k.name == ExecutesScopeKey {
+			s = withDoc(enumSchema([]string{string(ScopeMethod), string(ScopeProtocol)}), k.doc, k.def)
+		}
+		out[k.section()] = s
+	}
+	for _, k := range keys {
+		if !k.hasParts() || out[k.section()] == nil {
+			continue
+		}
+		parts := map[string]any{"limit": out[k.section()]}
+		for name, s := range out {
+			if part, ok := cutKey(name, k.section()); ok {
+				parts[part] = s
+			}
+		}
+		out[k.section()] = map[string]any{"description": k.doc, "anyOf": []any{parts["limit"], object(parts)}}
+	}
+	return out
+}
+
+func cutKey(name, parent string) (string, bool) {
+	if len(name) > len(parent)+1 && name[:len(parent)+1] == parent+"." {
+		return name[len(parent)+1:], true
+	}
+	return "", false
+}
+
+func keySchema(k *key) map[string]any {
+	var s map[string]any
+	switch k.kind {
+	case "integer", "number":
+		s = map[string]any{"anyOf": []any{
+			map[string]any{"type": k.kind, "minimum": k.min, "maximum": k.max},
+			placeholder(numberPattern(k.kind)),
+		}}
+	case "boolean":
+		s = booleanSchema()
+	default:
+		s = enumSchema(k.enum)
+	}
+	return withDoc(s, k.doc, k.def)
+}
+
+// numberPattern is a number in quotes, which is read like one without.
+func numberPattern(kind string) string {
+	if kind == "integer" {
+		return `^-?[0-9]{1,10}$`
+	}
+	return `^[0-9.]+$`
+}
+
+func placeholder(also string) map[string]any {
+	return map[string]any{"type": "string", "anyOf": []any{
+		map[string]any{"pattern": `\$\{[^}]+\}`},
+		map[string]any{"pattern": also},
+	}}
+}
+
+func booleanSchema() map[string]any {
+	return map[string]any{"anyOf": []any{
+		map[string]any{"type": "boolean"},
+		map[string]any{"enum": []any{0, 1}},
+		placeholder(`^(true|false|0|1)$`),
+	}}
+}
+
+func enumSchema(values []string) map[string]any {
+	return map[string]any{"anyOf": []any{
+		map[string]any{"enum": values},
+		map[string]any{"type": "string", "pattern": `\$\{[^}]+\}`},
+	}}
+}
+
+func withDoc(s map[string]any, doc, def string) map[string]any {
+	s["description"] = doc + " Default: " + def + "."
+	return s
+}

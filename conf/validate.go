@@ -1,0 +1,233 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Checked returns a copy of c with its names in canonical form, and what is
+// wrong with it. source names c in the faults. The copy shares nothing with c.
+// Values that are wrong are left out of it.
+func (c *Config) Checked(source string) (*Config, []Fault) {
+	v := checker{source: source}
+	out := &Config{Mode: c.Mode, OnError: c.OnError}
+	if c.AutoChain != nil {
+		out.AutoChain = Of(*c.AutoChain)
+	}
+	if c.Mode != "" {
+		if _, err := parseOneOf(string(c.Mode), Enforce, Observe, Off); err != nil {
+			v.faults = append(v.faults, Fault{Source: source, Key: "mode", Value: string(c.Mode), Allowed: allowedMode})
+			out.Mode = ""
+		}
+	}
+	if c.OnError != "" {
+		if _, err := parseOneOf(string(c.OnError), Fail, Warn); err != nil {
+			v.faults = append(v.faults, Fault{Source: source, Key: "on-error", Value: string(c.OnError), Allowed: "fail or warn"})
+			out.OnError = ""
+		}
+	}
+	out.Provider = v.section(Provider, c.Provider)
+	out.Consumer = v.section(Consumer, c.Consumer)
+	return out, v.faults
+}
+
+type checker struct {
+	source string
+	faults []Fault
+}
+
+func (v *checker) section(side Side, s Section) Section {
+	out := Section{Policies: v.policies(side, "", "", atDefaults, s.Policies)}
+	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+		f := Fault{Source: v.source, Side: side.String(), Key: "services", Value: name, Problem: "not a service", Allowed: "[group/]interface[:version]"}
+		sk, ok := ParseServiceKey(name)
+		if !ok {
+			v.faults = append(v.faults, f)
+			continue
+		}
+		if out.Services == nil {
+			out.Services = map[string]Service{}
+		}
+		if _, twice := out.Services[sk.String()]; twice {
+			f.Problem, f.Allowed = "the service stands here twice", "once"
+			v.faults = append(v.faults, f)
+			continue
+		}
+		out.Services[sk.String()] = v.service(side, name, s.Services[name])
+	}
+	return out
+}
+
+func (v *checker) service(side Side, name string, s Service) Service {
+	out := Service{Policies: v.policies(side, name, "", atService, s.Policies)}
+	for _, m := range slices.Sorted(maps.Keys(s.Methods)) {
+		folded := MethodKey(m)
+		if out.Methods == nil {
+			out.Methods = map[string]Policies{}
+		}
+		_, twice := out.Methods[folded]
+		if twice || m == "" {
+			v.faults = append(v.faults, Fault{Source: v.source, Side: side.String(), Service: name, Key: "methods", Value: m,
+				Problem: "no name, or the method stands here twice (the case of its first letter does not matter)", Allowed: "once"})
+			continue
+		}
+		out.Methods[folded] = v.policies(side, name, m, atMethod, s.Methods[m])
+	}
+	return out
+}
+
+func (v *checker) policies(side Side, service, method string, at level, p Policies) Policies {
+	var out Policies
+	for _, k := range keys {
+		value, ok := k.get(&p)
+		if !ok {
+			continue
+		}
+		f := Fault{Source: v.source, Side: side.String(), Service: service, Method: method, Key: k.section(), Value: value, Allowed: k.allowed}
+		if problem := k.misplaced(side, at); problem != "" {
+			f.Problem, f.Allowed = problem, ""
+			v.faults = append(v.faults, f)
+			continue
+		}
+		if setChecked(k, &out, value, at) != nil {
+			v.faults = append(v.faults, f)
+		}
+	}
+	return out
+}
+
+// Conflicts are the settings that both a and b make. Two places that a team
+// edits apart must not both claim a setting, because neither shows the other.
+func Conflicts(nameA string, a *Config, nameB string, b *Config) []Fault {
+	set := a.settings()
+	var faults []Fault
+	other := b.settings()
+	for _, at := range slices.SortedFunc(maps.Keys(other), compareWhere) {
+		if value, twice := set[at]; twice {
+			f := Fault{
+				Source: nameB, Service: at.service, Method: at.method, Key: at.key, Value: other[at],
+				Problem: fmt.Sprintf("%s sets the same key to %q", nameA, value), Allowed: "one of the two places",
+			}
+			if at.side != noSide {
+				f.Side = Side(at.side).String()
+			}
+			faults = append(faults, f)
+		}
+	}
+	return faults
+}
+
+const noSide = 255
+
+type settingKey struct {
+	side                 uint8
+	service, method, key string
+}
+
+func compareWhere(a, b settingKey) int {
+	as, bs := fmt.Sprint(a), fmt.Sprint(b)
+	switch {
+	case as < bs:
+		return -1
+	case as > bs:
+		return 1
+	}
+	return 0
+}
+
+// settings lists everything that c sets, as text.
+func (c *Config) settings() map[settingKey]string {
+	out := map[settingKey]string{}
+	root := func(key, value string) {
+		if value != "" {
+			out[settingKey{side: noSide, key: key}] = value
+		}
+	}
+	root("mode", string(c.Mode))
+	root("on-error", string(c.OnError))
+	if c.AutoChain != nil {
+		root("auto-chain", fmt.Sprint(*c.AutoChain))
+	}
+	for side, section := range [...]*Section{Provider: &c.Provider, Consumer: &c.Consumer} {
+		add := func(service, method string, p Policies) {
+			for _, k := range keys {
+				if value, ok := k.get(&p); ok {
+					out[settingKey{uint8(side), service, method, k.section()}] = value
+				}
+			}
+		}
+		add("", "", section.Policies)
+		for name, s := range section.Services {
+			add(name, "", s.Policies)
+			for m, p := range s.Methods {
+				add(name, m, p)
+			}
+		}
+	}
+	return out
+}
+
+// Differences are the settings in which the params of one service differ
+// between two protocols that share its limits. Where each protocol counts by
+// itself they may.
+func Differences(side Side, service, protocolA string, a *Service, protocolB string, b *Service) []Fault {
+	var faults []Fault
+	perProtocol := func(s *Service, method string) bool {
+		p := s.Methods[method]
+		if p.Executes == nil || p.Executes.Scope == "" {
+			p = s.Policies
+		}
+		return p.Executes != nil && p.Executes.Scope == ScopeProtocol
+	}
+	compare := func(method string, pa, pb Policies) {
+		if perProtocol(a, method) && perProtocol(b, method) {
+			return
+		}
+		for _, k := range keys {
+			va, okA := k.get(&pa)
+			vb, okB := k.get(&pb)
+			if va == vb && okA == okB {
+				continue
+			}
+			said := func(v string, ok bool) string {
+				if !ok {
+					return "nothing"
+				}
+				return strconv.Quote(v)
+			}
+			faults = append(faults, Fault{
+				Source: originParams, Side: side.String(), Service: service, Method: method, Key: k.name, Value: vb,
+				Problem: fmt.Sprintf("protocols share a service's limits, but %s says %s and %s says %s", protocolA, said(va, okA), protocolB, said(vb, okB)),
+				Allowed: "the same for all protocols, or executes.scope: protocol",
+			})
+		}
+	}
+	compare("", a.Policies, b.Policies)
+	methods := map[string]bool{}
+	for m := range a.Methods {
+		methods[m] = true
+	}
+	for m := range b.Methods {
+		methods[m] = true
+	}
+	for _, m := range slices.Sorted(maps.Keys(methods)) {
+		compare(m, a.Methods[m], b.Methods[m])
+	}
+	return faults
+}

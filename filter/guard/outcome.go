@@ -1,0 +1,141 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/call"
+
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+)
+
+// outcomeOf says how a call ended whose error is no refusal. Business errors
+// are answers, unless failBusiness.
+func outcomeOf(ctx context.Context, err error, failBusiness bool) call.Outcome {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return call.Timeout
+	case errors.Is(err, context.Canceled):
+		if ctx.Err() != nil {
+			return call.Cancelled
+		}
+		return call.Failure
+	}
+	var te *triple_protocol.Error
+	if errors.As(err, &te) {
+		return tripleOutcome(te.Code(), failBusiness)
+	}
+	var re runtime.Error
+	if errors.As(err, &re) { // a panic that dubbo recovered
+		return call.Failure
+	}
+	class := exceptionClass(err)
+	switch {
+	case isRPCException(class), strings.HasSuffix(class, ".RemotingException"):
+		return call.Failure
+	case strings.HasSuffix(class, "TimeoutException"):
+		return call.Timeout
+	case errors.Is(err, base.ErrClientClosed), errors.Is(err, base.ErrDestroyedInvoker), errors.Is(err, base.ErrNoReply):
+		return call.Failure
+	}
+	return business(failBusiness)
+}
+
+func business(fail bool) call.Outcome {
+	if fail {
+		return call.Failure
+	}
+	return call.Success
+}
+
+// tripleOutcome sorts Triple's codes: those by which a service answers its
+// caller, and those by which a system fails.
+func tripleOutcome(code triple_protocol.Code, failBusiness bool) call.Outcome {
+	switch code {
+	case triple_protocol.CodeDeadlineExceeded:
+		return call.Timeout
+	case triple_protocol.CodeCanceled:
+		return call.Cancelled
+	case triple_protocol.CodeUnknown, triple_protocol.CodeResourceExhausted, triple_protocol.CodeUnimplemented,
+		triple_protocol.CodeInternal, triple_protocol.CodeUnavailable, triple_protocol.CodeDataLoss:
+		return call.Failure
+	}
+	return business(failBusiness)
+}
+
+func exceptionClass(err error) string {
+	var ge *hessian2.GenericException
+	if errors.As(err, &ge) {
+		return ge.ExceptionClass
+	}
+	var gv hessian2.GenericException
+	if errors.As(err, &gv) {
+		return gv.ExceptionClass
+	}
+	return ""
+}
+
+// readTimeout is the text of the error by which the dubbo protocol's client
+// gives a call up; the error itself is not exported.
+const readTimeout = "maybe the client read timeout"
+
+// consumerOutcome says how an attempt ended that was no refusal. Unlike on a
+// provider an error without a class is the transport's.
+func consumerOutcome(ctx context.Context, err error, failBusiness bool) call.Outcome {
+	var te *triple_protocol.Error
+	if exceptionClass(err) != "" || errors.As(err, &te) {
+		return outcomeOf(ctx, err, failBusiness)
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(err.Error(), readTimeout):
+		return call.Timeout
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return call.Cancelled
+	}
+	return call.Failure
+}
+
+// late reports whether an answer on a dubbo-protocol provider comes after the
+// time that its caller waits, which the timeout attachment tells in
+// milliseconds or as a Go duration.
+func late(inv base.Invocation, elapsed time.Duration) bool {
+	text, ok := inv.GetAttachment(constant.TimeoutKey)
+	if !ok || text == "" {
+		return false
+	}
+	d, ok := parseTimeout(text)
+	return ok && d > 0 && elapsed > d
+}
+
+func parseTimeout(s string) (time.Duration, bool) {
+	ms := int64(0)
+	for i := range len(s) {
+		c := s[i]
+		if c < '0' || c > '9' || i > 9 {
+			d, err := time.ParseDuration(s)
+			return d, err == nil
+		}
+		ms = ms*10 + int64(c-'0')
+	}
+	return time.Duration(ms) * time.Millisecond, true
+}

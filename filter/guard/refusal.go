@@ -1,0 +1,161 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package guard
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/internal/stripe"
+
+	"github.com/dubbogo/gost/log/logger"
+
+	"dubbo.apache.org/dubbo-go/v3/protocol/result"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+)
+
+// metaPrefix stands before the name of a refusal's field in a Triple error's
+// metadata: weir-guard, weir-resource and so on.
+const metaPrefix = "weir-"
+
+// Refusal is a prepared refusal: everything about it that does not differ from
+// call to call is made once. It is safe for concurrent use.
+type Refusal struct {
+	// Reject is the error that the caller gets to see.
+	Reject *call.RejectError
+
+	err     error
+	counter *Rejections
+	lastLog atomic.Int64 // nanoseconds of the clock, 0 for never
+	quiet   atomic.Int64 // refusals since the last line
+}
+
+// NewRefusal prepares a refusal of a site. cause is the core's sentinel.
+func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
+	reject := call.NewRejectError(e, cause)
+	r := &Refusal{Reject: reject, err: reject}
+	if s.Side == conf.Provider {
+		r.err = newWireRefusal(reject)
+	}
+	r.counter = s.runtime.rejections(RejectionKey{
+		Side: s.Side.String(), Service: s.Service, Method: s.Method, Guard: e.Guard, Reason: e.Reason,
+	})
+	return r
+}
+
+// result is the one allocation of a refused call: filters outside may write to it.
+func (r *Refusal) result() result.Result { return &result.RPCResult{Err: r.err} }
+
+// logEvery is how often a resource's refusals are worth a line.
+const logEvery = int64(time.Second)
+
+// note counts a refusal and logs a line now and then.
+func (r *Refusal) note(observed bool) {
+	if observed {
+		r.counter.wouldReject.Add(1)
+	} else {
+		r.counter.rejected.Add(1)
+	}
+	now := int64(clockNow()) + 1
+	last := r.lastLog.Load()
+	if last != 0 && now-last < logEvery || !r.lastLog.CompareAndSwap(last, now) {
+		r.quiet.Add(1)
+		return
+	}
+	verdict := "refused"
+	if observed {
+		verdict = "would refuse (observing)"
+	}
+	logger.Warnf("[Weir][%s] %s a call, resource=%s reason=%s limit=%d suppressed=%d",
+		r.Reject.Guard, verdict, r.Reject.Resource, r.Reject.Reason, r.Reject.Limit, r.quiet.Swap(0))
+}
+
+// wireRefusal is a refusal on its way out of a provider. Outer filters see the
+// typed error; the Triple server asks for a *triple_protocol.Error and finds the
+// prepared one; the dubbo codec turns the typed error into an exception.
+type wireRefusal struct {
+	reject *call.RejectError
+	triple *triple_protocol.Error
+}
+
+func newWireRefusal(e *call.RejectError) *wireRefusal {
+	code := triple_protocol.CodeResourceExhausted
+	if e.Forwarded {
+		// The service that was called did run: for everybody who does not know
+		// refusals this is an answer of it, and none to try again.
+		code = triple_protocol.CodeBizError
+	}
+	t := triple_protocol.NewError(code, e)
+	for _, f := range e.Fields() {
+		t.Meta().Set(metaPrefix+f.Key, f.Value)
+	}
+	return &wireRefusal{reject: e, triple: t}
+}
+
+// Error is the refusal's text.
+func (w *wireRefusal) Error() string { return w.reject.Error() }
+
+// Unwrap is the refusal.
+func (w *wireRefusal) Unwrap() error { return w.reject }
+
+// As shows the prepared Triple error.
+func (w *wireRefusal) As(target any) bool {
+	if t, ok := target.(**triple_protocol.Error); ok {
+		*t = w.triple
+		return true
+	}
+	return false
+}
+
+// RejectionKey is what refusals are counted by.
+type RejectionKey struct {
+	Side, Service, Method, Guard, Reason string
+}
+
+// Rejections counts the refusals of one key.
+type Rejections struct {
+	rejected, wouldReject *stripe.Counter
+}
+
+func newRejections() *Rejections {
+	return &Rejections{rejected: stripe.NewCounter(), wouldReject: stripe.NewCounter()}
+}
+
+// Rejected is the number of refused calls.
+func (r *Rejections) Rejected() int64 { return r.rejected.Sum() }
+
+// WouldReject is the number of calls that an observing guard let pass.
+func (r *Rejections) WouldReject() int64 { return r.wouldReject.Sum() }
+
+// DubboException turns a refusal in err's chain into the exception that the
+// dubbo protocol carries: a class that Java readers know, and the refusal's text.
+func DubboException(err error) (class, message string, ok bool) {
+	e, ok := call.As(err)
+	if !ok {
+		return "", "", false
+	}
+	return rpcExceptionClass, e.Error(), true
+}
+
+const rpcExceptionClass = "org.apache.dubbo.rpc.RpcException"
+
+// isRPCException reports whether a Java class is dubbo's own exception, of
+// either package that it had.
+func isRPCException(class string) bool {
+	return strings.HasSuffix(class, ".dubbo.rpc.RpcException")
+}

@@ -1,0 +1,139 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package guard
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/internal/weakmap"
+	"github.com/weir-go/weir/rpcstatus"
+
+	"github.com/dubbogo/gost/log/logger"
+)
+
+// Runtime is what the guards of a process share: the configuration and the
+// registries of what they count. It is safe for concurrent use.
+type Runtime struct {
+	// Store holds the configuration.
+	Store *conf.Store
+	// Status finds the figures of a method.
+	Status *rpcstatus.Registry
+
+	rejected     weakmap.Map[RejectionKey, Rejections]
+	chains       weakmap.Map[uint64, chain]
+	lastChain    atomic.Uint64
+	configErrors atomic.Int64
+
+	mu       sync.Mutex
+	declared map[declaredKey]*conf.Service // guarded by mu
+	logged   map[string]struct{}           // guarded by mu
+}
+
+type declaredKey struct {
+	side              conf.Side
+	service, protocol string
+}
+
+// NewRuntime returns an empty runtime.
+func NewRuntime() *Runtime {
+	return &Runtime{
+		Store:    &conf.Store{},
+		Status:   &rpcstatus.Registry{},
+		declared: map[declaredKey]*conf.Service{},
+		logged:   map[string]struct{}{},
+	}
+}
+
+// process is the runtime of the filters that dubbo makes by name: it gives
+// their constructors nothing to tell processes' parts apart by.
+var process = NewRuntime()
+
+// Process is the runtime of this process.
+func Process() *Runtime { return process }
+
+// Declare notes what the params of an exported service say, as the last good
+// state of them.
+func (rt *Runtime) Declare(side conf.Side, service, protocol string, params *conf.Service) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.declared[declaredKey{side, service, protocol}] = params
+}
+
+func (rt *Runtime) lastGood(side conf.Side, service, protocol string) *conf.Service {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.declared[declaredKey{side, service, protocol}]
+}
+
+// maxLogged bounds the texts remembered as said.
+const maxLogged = 1024
+
+// ConfigError counts a fault met while running, and logs each text once.
+func (rt *Runtime) ConfigError(err error) {
+	rt.configErrors.Add(1)
+	rt.once(err.Error(), func(text string) { logger.Errorf("[Weir][Config] %s", text) })
+}
+
+// Warn logs a text once.
+func (rt *Runtime) Warn(text string) {
+	rt.once(text, func(text string) { logger.Warnf("[Weir][Config] %s", text) })
+}
+
+func (rt *Runtime) once(text string, log func(string)) {
+	rt.mu.Lock()
+	_, said := rt.logged[text]
+	if !said && len(rt.logged) < maxLogged {
+		rt.logged[text] = struct{}{}
+	}
+	rt.mu.Unlock()
+	if !said {
+		log(text)
+	}
+}
+
+// ConfigErrors is the number of faults met while running.
+func (rt *Runtime) ConfigErrors() int64 { return rt.configErrors.Load() }
+
+func (rt *Runtime) rejections(key RejectionKey) *Rejections {
+	return rt.rejected.Get(key, newRejections)
+}
+
+// Rejections calls f for every key by which refusals are counted.
+func (rt *Runtime) Rejections(f func(RejectionKey, *Rejections)) {
+	rt.rejected.Range(func(k RejectionKey, r *Rejections) bool { f(k, r); return true })
+}
+
+// MethodInfo is what holds for one method of one chain.
+type MethodInfo struct {
+	Side      conf.Side
+	Service   string
+	Protocol  string
+	Reference uint64
+	Method    string
+	Policy    conf.Effective
+}
+
+// Methods calls f for every method of every chain that has been called and is
+// still in use.
+func (rt *Runtime) Methods(f func(MethodInfo)) {
+	rt.chains.Range(func(_ uint64, c *chain) bool {
+		for _, m := range c.distinct() {
+			f(MethodInfo{c.side, c.serviceKey, c.protocol, c.refID(), m.name, m.policy})
+		}
+		return true
+	})
+}

@@ -1,0 +1,192 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package chain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/retry"
+
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+)
+
+// Processor is dubbo's config post-processor. It is safe for concurrent use.
+type Processor struct {
+	runtime *guard.Runtime
+	// prepare runs before each URL is looked at: it reads the configuration
+	// once and installs what must stand before a transport is made.
+	prepare func() error
+
+	mu       sync.Mutex
+	exported map[string]map[string]*conf.Service // guarded by mu: service -> protocol -> params
+}
+
+// NewProcessor returns a post-processor.
+func NewProcessor(rt *guard.Runtime, prepare func() error) *Processor {
+	return &Processor{runtime: rt, prepare: prepare, exported: map[string]map[string]*conf.Service{}}
+}
+
+// PostProcessServiceConfig looks at a service that is about to be exported.
+func (p *Processor) PostProcessServiceConfig(u *common.URL) {
+	service := guard.ServiceOf(u)
+	if guard.Internal(service.Interface) {
+		return
+	}
+	var faults []conf.Fault
+	p.add(&faults, p.prepare())
+	view := p.runtime.Store.View()
+	parsed := conf.ParseParams(conf.Provider, service.String(), guard.ParamsOf(u))
+	faults = append(faults, parsed.Faults...)
+	p.warn(parsed.Warnings)
+	p.warnUnknownMethods(view, conf.Provider, service, u, &parsed.Service)
+	faults = append(faults, p.declare(service.String(), u.Protocol, &parsed.Service)...)
+	if view.AutoChain() {
+		u.SetParam(constant.ServiceFilterKey, place(conf.Provider, u.GetParam(constant.ServiceFilterKey, "")))
+	}
+	faults = append(faults, unknownFilters(u, conf.Provider, service)...)
+	p.settle(faults)
+}
+
+// PostProcessReferenceConfig looks at a reference that is about to be made. The
+// reference's own params are kept aside: dubbo merges the provider's over them.
+func (p *Processor) PostProcessReferenceConfig(u *common.URL) {
+	service := guard.ServiceOf(u)
+	if guard.Internal(service.Interface) {
+		return
+	}
+	var faults []conf.Fault
+	p.add(&faults, p.prepare())
+	view := p.runtime.Store.View()
+	parsed := conf.ParseParams(conf.Consumer, service.String(), guard.ParamsOf(u))
+	faults = append(faults, parsed.Faults...)
+	p.warn(parsed.Warnings)
+	p.warnUnknownMethods(view, conf.Consumer, service, u, &parsed.Service)
+	u.SetAttribute(retry.AttributeKey, retry.NewReference(&parsed.Service))
+	if view.AutoChain() {
+		u.SetParam(constant.ReferenceFilterKey, place(conf.Consumer, u.GetParam(constant.ReferenceFilterKey, "")))
+	}
+	faults = append(faults, unknownFilters(u, conf.Consumer, service)...)
+	p.settle(faults)
+}
+
+func (p *Processor) add(faults *[]conf.Fault, err error) {
+	switch e := err.(type) {
+	case nil:
+	case *conf.Error:
+		*faults = append(*faults, e.Faults...)
+	default:
+		*faults = append(*faults, conf.Fault{Source: "configuration", Problem: err.Error()})
+	}
+}
+
+// settle panics with all faults, or logs them where that was asked for.
+func (p *Processor) settle(faults []conf.Fault) {
+	if len(faults) == 0 {
+		return
+	}
+	err := &conf.Error{Faults: faults}
+	if p.runtime.Store.View().OnError() == conf.Warn {
+		p.runtime.ConfigError(err)
+		return
+	}
+	panic(err)
+}
+
+func (p *Processor) warn(texts []string) {
+	for _, text := range texts {
+		p.runtime.Warn(text)
+	}
+}
+
+// declare notes the params of an exported service. Protocols share a service's
+// limits, so they must not say different things, unless each counts by itself.
+func (p *Processor) declare(service, protocol string, params *conf.Service) []conf.Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	protocols := p.exported[service]
+	if protocols == nil {
+		protocols = map[string]*conf.Service{}
+		p.exported[service] = protocols
+	}
+	var faults []conf.Fault
+	for _, other := range slices.Sorted(maps.Keys(protocols)) {
+		if other == protocol {
+			continue // a second export of the same is a change
+		}
+		faults = append(faults, conf.Differences(conf.Provider, service, other, protocols[other], protocol, params)...)
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	protocols[protocol] = params
+	p.runtime.Declare(conf.Provider, service, protocol, params)
+	return nil
+}
+
+// warnUnknownMethods tells of settings for methods that the service does not have.
+func (p *Processor) warnUnknownMethods(view *conf.View, side conf.Side, service conf.ServiceKey, u *common.URL, params *conf.Service) {
+	known := guard.KnownMethods(u)
+	if len(known) == 0 {
+		return
+	}
+	named := view.MethodsOf(side, service)
+	named = append(named, slices.Collect(maps.Keys(params.Methods))...)
+	slices.Sort(named)
+	for _, name := range slices.Compact(named) {
+		if !slices.ContainsFunc(known, func(k string) bool { return conf.SameMethod(k, name) }) {
+			p.runtime.Warn(fmt.Sprintf("service=%s side=%s method=%s is configured but the service does not have it; it has: %s",
+				service, side, name, strings.Join(known, ", ")))
+		}
+	}
+}
+
+// unknownFilters are the names in a chain that nobody registered. dubbo would
+// put a nil filter there, which panics on every call.
+func unknownFilters(u *common.URL, side conf.Side, service conf.ServiceKey) []conf.Fault {
+	key := constant.ServiceFilterKey
+	if side == conf.Consumer {
+		key = constant.ReferenceFilterKey
+	}
+	list := u.GetParam(key, "")
+	if list == "" {
+		return nil
+	}
+	var faults []conf.Fault
+	for _, name := range strings.Split(list, ",") {
+		name = strings.TrimSpace(name)
+		if _, ok := extension.GetFilter(name); ok {
+			continue
+		}
+		problem := "no filter of that name is registered, dubbo would panic on every call"
+		allowed := "names of registered filters; is the package that registers it imported?"
+		if name == "" {
+			problem = "there is an empty name in the list " + list
+			allowed = "names of registered filters, separated by single commas"
+		}
+		faults = append(faults, conf.Fault{
+			Source: "chain", Side: side.String(), Service: service.String(), Key: key, Value: name,
+			Problem: problem, Allowed: allowed,
+		})
+	}
+	return faults
+}

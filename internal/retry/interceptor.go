@@ -1,0 +1,131 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package retry
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/call"
+
+	"dubbo.apache.org/dubbo-go/v3/cluster/cluster"
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/result"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+)
+
+// AttributeKey is the URL attribute that carries a *Reference.
+const AttributeKey = "weir.reference"
+
+// Of finds the reference of a URL, or of the one below a registry's.
+func Of(u *common.URL) *Reference {
+	for ; u != nil; u = u.SubURL {
+		if v, ok := u.GetAttribute(AttributeKey); ok {
+			if r, ok := v.(*Reference); ok {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// Interceptor sees each logical call of one reference once, outside of its
+// retries. dubbo makes one per cluster that it joins.
+type Interceptor struct {
+	ref atomic.Pointer[Reference]
+	// failback keeps the state of a call, because the cluster runs the call
+	// again after its caller has gone.
+	failback atomic.Bool
+}
+
+// NewInterceptor returns an interceptor that learns its reference from its first call.
+func NewInterceptor() cluster.Interceptor { return &Interceptor{} }
+
+// Invoke runs the call and hands its caller the refusal itself.
+func (i *Interceptor) Invoke(ctx context.Context, next base.Invoker, inv base.Invocation) result.Result {
+	ref := i.ref.Load()
+	if ref == nil {
+		if ref = i.learn(next.GetURL()); ref == nil {
+			return next.Invoke(ctx, inv)
+		}
+	}
+	ref.calls.Add(1)
+	res := next.Invoke(ctx, inv)
+	if ref.refused.Load() && !i.failback.Load() {
+		finish(inv)
+	}
+	if res == nil {
+		return res
+	}
+	if err := res.Error(); err != nil {
+		var last *Last
+		if errors.As(err, &last) {
+			res.SetError(last.Refusal)
+		}
+	}
+	return res
+}
+
+func (i *Interceptor) learn(u *common.URL) *Reference {
+	ref := Of(u)
+	if ref == nil {
+		return nil
+	}
+	for s := u; s != nil; s = s.SubURL {
+		if s.GetParam(constant.ClusterKey, "") == constant.ClusterKeyFailback {
+			i.failback.Store(true)
+		}
+	}
+	ref.intercepted.Store(true)
+	i.ref.Store(ref)
+	return ref
+}
+
+// Final wraps a refusal so that failover's loop ends with it. Where no
+// interceptor would unwrap it, it is returned as it is.
+func (r *Reference) Final(e *call.RejectError) error {
+	if r.intercepted.Load() {
+		return &Last{e}
+	}
+	return e
+}
+
+// Last is a refusal that is not to be retried. Failover goes on after every
+// error but a business error that came over the wire, so that is what it looks
+// like to errors.As.
+type Last struct {
+	Refusal *call.RejectError
+}
+
+// bizWire is the only error that ends failover's loop.
+var bizWire = triple_protocol.NewWireError(triple_protocol.CodeBizError, call.ErrRejected)
+
+// Error is the refusal's text.
+func (l *Last) Error() string { return l.Refusal.Error() }
+
+// Unwrap is the refusal.
+func (l *Last) Unwrap() error { return l.Refusal }
+
+// As shows the business error to dubbo's loop.
+func (l *Last) As(target any) bool {
+	if t, ok := target.(**triple_protocol.Error); ok {
+		*t = bizWire
+		return true
+	}
+	return false
+}

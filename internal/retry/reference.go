@@ -1,0 +1,123 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package retry
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/internal/stripe"
+)
+
+// AvoidFor is how long an instance that refused without saying for how long is
+// held to be full.
+const AvoidFor = time.Second
+
+// Reference is what the attempts of one reference share. It is safe for
+// concurrent use.
+type Reference struct {
+	// ID tells the references of this process apart.
+	ID uint64
+	// Params are the reference's own, before a provider's are merged over them.
+	Params *conf.Service
+
+	// started is when the reference was made; times are counted from it, so
+	// that they are monotonic.
+	started time.Time
+	// intercepted is set once the interceptor has seen a call. Only then may an
+	// attempt end with an error that somebody outside must unwrap.
+	intercepted atomic.Bool
+	// refused is set by the first refusal. Until then no attempt looks further.
+	refused atomic.Bool
+	ratio   atomic.Uint64 // of a float64
+	calls   *stripe.Counter
+	budget  budget
+
+	stateMu sync.Mutex // guarded by stateMu: making the state of an invocation
+
+	marks     sync.Map // address -> *mark
+	markCount atomic.Int64
+	markSeq   atomic.Uint64
+}
+
+// mark says that an instance refused a call.
+type mark struct {
+	seq   uint64
+	until time.Duration
+}
+
+var lastID atomic.Uint64
+
+// NewReference returns the state of a new reference.
+func NewReference(params *conf.Service) *Reference {
+	r := &Reference{ID: lastID.Add(1), Params: params, started: time.Now(), calls: stripe.NewCounter()}
+	r.SetRatio(conf.DefaultRetryRefused)
+	return r
+}
+
+// SetRatio sets the share of calls that may be refused twice; 0 turns tries on
+// another instance off.
+func (r *Reference) SetRatio(ratio float64) { r.ratio.Store(math.Float64bits(ratio)) }
+
+func (r *Reference) getRatio() float64 { return math.Float64frombits(r.ratio.Load()) }
+
+func (r *Reference) now() time.Duration { return time.Since(r.started) }
+
+// Full reports whether an instance refused lately and has not served a call
+// since, so that a load balancer can avoid it.
+func (r *Reference) Full(address string) bool {
+	return r.markCount.Load() > 0 && r.marked(address, r.now())
+}
+
+func (r *Reference) marked(address string, now time.Duration) bool {
+	m, ok := r.marks.Load(address)
+	return ok && m.(*mark).until > now
+}
+
+func (r *Reference) mark(address string, retryAfter time.Duration) {
+	if retryAfter <= 0 {
+		retryAfter = AvoidFor
+	}
+	now := r.now()
+	m := &mark{seq: r.markSeq.Add(1), until: now + retryAfter}
+	if _, there := r.marks.Swap(address, m); !there && r.markCount.Add(1) > 64 {
+		// Addresses come and go; what has run out says nothing any more.
+		r.marks.Range(func(key, value any) bool {
+			if old := value.(*mark); old.until <= now {
+				r.unmark(key.(string), old)
+			}
+			return true
+		})
+	}
+}
+
+// served takes the mark off an instance that admitted a call begun after it.
+func (r *Reference) served(address string, begun uint64) {
+	if r.markCount.Load() == 0 {
+		return
+	}
+	if v, ok := r.marks.Load(address); ok && v.(*mark).seq <= begun {
+		r.unmark(address, v.(*mark))
+	}
+}
+
+func (r *Reference) unmark(address string, m *mark) {
+	if r.marks.CompareAndDelete(address, m) {
+		r.markCount.Add(-1)
+	}
+}

@@ -1,0 +1,38 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package weir
+
+import (
+	"errors"
+
+	// The guards register their filters.
+	_ "github.com/weir-go/weir/filter/executelimit"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/chain"
+
+	"github.com/dubbogo/gost/log/logger"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+)
+
+func init() {
+	extension.SetConfigPostProcessor("weir", chain.NewProcessor(guard.Process(), settings.prepare))
+	err := prometheus.Register(Collector())
+	var twice prometheus.AlreadyRegisteredError
+	if err != nil && !errors.As(err, &twice) {
+		logger.Errorf("[Weir][Metrics] not in the default registry, err=%v", err)
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package rpcstatus
+
+import (
+	"github.com/weir-go/weir/internal/weakmap"
+)
+
+// Key names what a [Status] counts.
+type Key struct {
+	// Side is "provider" or "consumer".
+	Side string
+	// Reference tells the references of one consumer apart; 0 on a provider.
+	Reference uint64
+	// Service is dubbo's service key and Method a method of it.
+	Service, Method string
+	// Address is a provider's, where each is counted by itself.
+	Address string
+}
+
+// Registry finds the Status of a key. It is safe for concurrent use, and the
+// zero value is ready.
+//
+// It does not own what it finds: an entry lives while a chain or a running call
+// holds it and is gone after that, so neither providers that come and go nor
+// method names from the network pile up.
+type Registry struct {
+	m weakmap.Map[Key, Status]
+}
+
+// Status returns the one Status of a key.
+func (r *Registry) Status(key Key) *Status { return r.m.Get(key, New) }
+
+// Range calls f for each key that is held, in no order, until it returns false.
+func (r *Registry) Range(f func(Key, *Status) bool) { r.m.Range(f) }
+
+// Len is the number of keys held.
+func (r *Registry) Len() int { return r.m.Len() }
+
+// Service sums up the methods of a service on one side.
+func (r *Registry) Service(side, service string) Figures {
+	var sum Figures
+	r.Range(func(k Key, s *Status) bool {
+		if k.Side == side && k.Service == service {
+			sum = sum.Plus(s.Figures())
+		}
+		return true
+	})
+	return sum
+}

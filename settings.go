@@ -1,0 +1,237 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/transport"
+
+	"github.com/dubbogo/gost/log/logger"
+	"gopkg.in/yaml.v3"
+
+	"dubbo.apache.org/dubbo-go/v3"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+)
+
+// Environment variables.
+const (
+	// EnvConfigPath names a YAML file with a weir section.
+	EnvConfigPath = "WEIR_CONFIG_PATH"
+	// EnvMode is the mode that holds for all guards: over files, under code.
+	EnvMode = "WEIR_MODE"
+)
+
+// PollInterval is how often the file is read again. A change holds once two
+// readings in a row agree on it.
+const PollInterval = 5 * time.Second
+
+// dubboDefaultPath is where dubbo.Load looks without being told.
+const dubboDefaultPath = "../conf/dubbogo.yaml"
+
+var settings = &sources{runtime: guard.Process(), customConfig: customConfigMap}
+
+// sources reads what is configured outside of code, once before the first URL
+// is looked at, and then polls the file.
+type sources struct {
+	runtime      *guard.Runtime
+	customConfig func() any
+
+	once sync.Once
+	err  error
+
+	mu       sync.Mutex
+	file     *conf.File // guarded by mu: the one in use
+	current  conf.Set   // guarded by mu: what it said
+	prepared bool       // guarded by mu
+	stopPoll func()     // guarded by mu
+}
+
+// prepare is called before each URL is looked at.
+func (s *sources) prepare() error {
+	s.once.Do(func() {
+		// Before the first transport is made: dubbo's table of codecs is a plain map.
+		transport.InstallDubboCodec(guard.DubboException)
+		s.err = s.load()
+		extension.AddCustomShutdownCallback(s.stop)
+	})
+	return s.err
+}
+
+// load reads all sources. Faults are returned together; with on-error: warn
+// what is right is in force all the same.
+func (s *sources) load() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prepared = true
+	var faults []conf.Fault
+	fileSet, err := s.loadFileLocked()
+	if err != nil {
+		faults = append(faults, faultsOf(err)...)
+	}
+	section, sectionFaults := s.readSection()
+	faults = append(faults, sectionFaults...)
+	if fileSet.Config != nil && section != nil {
+		faults = append(faults, conf.Conflicts("the file "+s.file.Path, fileSet.Config, sectionName, section)...)
+	}
+	if section != nil {
+		s.runtime.Store.Set(conf.FromSection, sectionName, section)
+	}
+	if text := os.Getenv(EnvMode); text != "" {
+		switch mode := conf.Mode(text); mode {
+		case conf.Enforce, conf.Observe, conf.Off:
+			s.runtime.Store.SetEnvMode(mode)
+		default:
+			faults = append(faults, conf.Fault{Source: "environment", Key: EnvMode, Value: text, Allowed: "enforce, observe or off"})
+		}
+	}
+	s.pollLocked()
+	return conf.AsError(faults)
+}
+
+// loadFileLocked finds and reads the file, unless Load has done so.
+func (s *sources) loadFileLocked() (conf.Set, error) {
+	if s.file != nil {
+		return s.current, nil
+	}
+	s.file = findFile()
+	if s.file == nil {
+		return conf.Set{}, nil
+	}
+	set, err := s.file.Read(context.Background())
+	s.current = set
+	if set.Config != nil {
+		s.runtime.Store.Set(conf.FromFile, s.file.Name(), set.Config)
+	}
+	return set, err
+}
+
+// findFile is the file that environment and habit name, nil for none.
+func findFile() *conf.File {
+	if path := os.Getenv(EnvConfigPath); path != "" {
+		return &conf.File{Path: path, Required: true}
+	}
+	path := os.Getenv(constant.ConfigFileEnvKey)
+	if path == "" {
+		path = dubboDefaultPath
+	}
+	if _, err := os.Stat(path); err != nil {
+		// dubbo itself complains about a file that it was told to read; a
+		// program that builds its configuration in code reads none.
+		return nil
+	}
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".yaml", ".yml", ".json":
+		return &conf.File{Path: path}
+	default:
+		logger.Warnf("[Weir][Config] a weir section in %s is not read: only YAML and JSON are; name a YAML file in %s", path, EnvConfigPath)
+		return nil
+	}
+}
+
+const sectionName = "dubbo.custom.config-map.weir"
+
+// readSection reads the section out of dubbo's own configuration, which works
+// without knowing any path.
+func (s *sources) readSection() (*conf.Config, []conf.Fault) {
+	value := s.customConfig()
+	if value == nil {
+		return nil, nil
+	}
+	text, err := yaml.Marshal(map[string]any{conf.RootKey: value})
+	if err != nil {
+		return nil, []conf.Fault{{Source: sectionName, Problem: err.Error(), Allowed: "a map"}}
+	}
+	cfg, _, faults := conf.ParseYAML(sectionName, text)
+	return cfg, faults
+}
+
+func customConfigMap() any {
+	custom := dubbo.GetCustomConfigSnapshot()
+	if custom == nil {
+		return nil
+	}
+	return custom.ConfigMap[conf.RootKey]
+}
+
+// use makes path the file.
+func (s *sources) use(path string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	file := &conf.File{Path: path, Required: true}
+	set, err := file.Read(context.Background())
+	if err != nil {
+		return err
+	}
+	s.file, s.current = file, set
+	s.runtime.Store.Set(conf.FromFile, file.Name(), set.Config)
+	if s.prepared {
+		s.pollLocked()
+	}
+	return nil
+}
+
+// pollLocked starts polling the file in use, in place of the one before.
+func (s *sources) pollLocked() {
+	if s.stopPoll != nil {
+		s.stopPoll()
+	}
+	if s.file == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stopPoll = cancel
+	file, version := *s.file, s.current.Version
+	go func() {
+		conf.Watch(ctx, file, PollInterval, version, func(set conf.Set) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if ctx.Err() != nil {
+				return // another file is in use by now
+			}
+			s.current = set
+			s.runtime.Store.Set(conf.FromFile, file.Name(), set.Config)
+			logger.Infof("[Weir][Config] %s has changed and is in force, version=%d", file.Path, s.runtime.Store.Version())
+		}, func(err error) {
+			s.runtime.ConfigError(fmt.Errorf("the last good settings stay in force: %w", err))
+		})
+	}()
+}
+
+func (s *sources) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopPoll != nil {
+		s.stopPoll()
+	}
+}
+
+func faultsOf(err error) []conf.Fault {
+	var e *conf.Error
+	if errors.As(err, &e) {
+		return e.Faults
+	}
+	return []conf.Fault{{Source: "file", Problem: strings.TrimPrefix(err.Error(), "weir: "), Allowed: "a file that can be read"}}
+}

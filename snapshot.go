@@ -1,0 +1,152 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package weir
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/executelimit"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/transport"
+	"github.com/weir-go/weir/rpcstatus"
+	"github.com/weir-go/weir/rpcstatus/concurrency"
+)
+
+// SnapshotFormat is the version of the [State] type. It grows when a field
+// changes its meaning; new fields do not change it.
+const SnapshotFormat = 1
+
+// State is what is in force and what was counted, at one moment. It encodes as JSON.
+type State struct {
+	// Format is [SnapshotFormat].
+	Format int `json:"format"`
+	// Version grows with every change of the configuration.
+	Version uint64 `json:"version"`
+	// Mode holds for all guards; ModeSource tells where it comes from.
+	Mode       conf.Mode `json:"mode"`
+	ModeSource string    `json:"modeSource"`
+	// Methods are those of chains that were called, sorted.
+	Methods []MethodState `json:"methods"`
+	// Limits are those in force, sorted.
+	Limits []LimitState `json:"limits"`
+	// ConfigErrors counts faults that were met while running.
+	ConfigErrors int64 `json:"configErrors"`
+	// LateResponses counts replies on the dubbo protocol that came after their
+	// caller had timed out.
+	LateResponses uint64 `json:"lateResponses"`
+}
+
+// MethodState is one method of one service or reference.
+type MethodState struct {
+	Side     string `json:"side"`
+	Service  string `json:"service"`
+	Method   string `json:"method"`
+	Protocol string `json:"protocol"`
+	// Reference tells the references of this process apart.
+	Reference uint64 `json:"reference,omitempty"`
+	// Settings are the values that some source set, with the source of each.
+	// What is not among them has its default.
+	Settings []conf.Setting `json:"settings"`
+	// Figures is nil when the method keeps none.
+	Figures *FiguresState `json:"figures,omitempty"`
+}
+
+// FiguresState are the counts of a method.
+type FiguresState struct {
+	Inflight    int64            `json:"inflight"`
+	Total       int64            `json:"total"`
+	Outcomes    map[string]int64 `json:"outcomes"`
+	WouldReject int64            `json:"wouldReject"`
+	// Response times, in nanoseconds when encoded.
+	Elapsed    time.Duration `json:"elapsedNanos"`
+	Average    time.Duration `json:"averageNanos"`
+	MaxElapsed time.Duration `json:"maxElapsedNanos"`
+}
+
+// LimitState is one limit of running calls.
+type LimitState struct {
+	Guard   string `json:"guard"`
+	Service string `json:"service"`
+	// Method is "*" where all methods of the service share the limit.
+	Method string `json:"method"`
+	// Protocol is set where each exported protocol counts by itself.
+	Protocol string `json:"protocol,omitempty"`
+	// Limit is 0 when unlimited.
+	Limit    int64 `json:"limit"`
+	Inflight int64 `json:"inflight"`
+}
+
+// Snapshot tells every effective setting and where it came from, and what was
+// counted. Calls go on meanwhile, so counts may be a few calls apart.
+func Snapshot() State { return snapshot(guard.Process()) }
+
+func snapshot(rt *guard.Runtime) State {
+	view := rt.Store.View()
+	s := State{Format: SnapshotFormat, Version: view.Version, ConfigErrors: rt.ConfigErrors(), LateResponses: transport.LateReplies()}
+	s.Mode, s.ModeSource = view.Mode()
+	s.Methods, s.Limits = []MethodState{}, []LimitState{}
+	figures := map[rpcstatus.Key]*FiguresState{}
+	rt.Status.Range(func(k rpcstatus.Key, st *rpcstatus.Status) bool {
+		figures[k] = figuresState(st.Figures())
+		return true
+	})
+	seen := map[methodKey]bool{}
+	rt.Methods(func(m guard.MethodInfo) {
+		key := methodKey{m.Side.String(), m.Service, m.Protocol, m.Method, m.Reference}
+		if seen[key] {
+			return // a chain that is on its way out
+		}
+		seen[key] = true
+		s.Methods = append(s.Methods, MethodState{
+			Side: m.Side.String(), Service: m.Service, Method: m.Method, Protocol: m.Protocol, Reference: m.Reference,
+			Settings: append([]conf.Setting{}, m.Policy.Settings...),
+			Figures:  figures[rpcstatus.Key{Side: m.Side.String(), Reference: m.Reference, Service: m.Service, Method: m.Method}],
+		})
+	})
+	executelimit.Limiters(func(k executelimit.Key, l *concurrency.Limiter) {
+		s.Limits = append(s.Limits, LimitState{
+			Guard: executelimit.Policy, Service: k.Service, Method: k.Method, Protocol: k.Protocol,
+			Limit: l.Limit(), Inflight: l.Inflight(),
+		})
+	})
+	slices.SortFunc(s.Methods, func(a, b MethodState) int {
+		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
+			cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Reference, b.Reference))
+	})
+	slices.SortFunc(s.Limits, func(a, b LimitState) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Protocol, b.Protocol))
+	})
+	return s
+}
+
+func figuresState(f rpcstatus.Figures) *FiguresState {
+	out := &FiguresState{
+		Inflight: f.Inflight, Total: f.Total, WouldReject: f.WouldReject, Outcomes: map[string]int64{},
+		Elapsed: f.Elapsed, Average: f.Average(), MaxElapsed: f.MaxElapsed,
+	}
+	for o, n := range f.Outcomes {
+		out.Outcomes[call.Outcome(o).String()] = n
+	}
+	return out
+}
+
+type methodKey struct {
+	side, service, protocol, method string
+	reference                       uint64
+}

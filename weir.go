@@ -1,0 +1,71 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package weir
+
+import (
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/internal/metrics"
+)
+
+// IsRejected reports whether a call was refused by a guard of Weir: here, on
+// the provider that was called, or further down.
+func IsRejected(err error) bool {
+	_, ok := guard.Decode(err)
+	return ok
+}
+
+// AsRejected finds the refusal in err. It also reads one that came over the
+// wire without Weir's consumer filter having rebuilt it, as on a Triple stream.
+// The error must not be changed.
+func AsRejected(err error) (*call.RejectError, bool) { return guard.Decode(err) }
+
+// Load reads the weir section of a YAML file in place of the one that is found
+// by environment variables, and polls that file from the first export on. It
+// may be called again while calls run, with the same file or another.
+//
+// The error is a [*conf.Error] with all that is wrong in the file, or that of
+// opening it. Nothing changes then.
+func Load(path string) error { return settings.use(path) }
+
+// Configure makes c the whole of what code sets, over files and params. What an
+// earlier Configure set and c does not is taken back; the zero Config takes all
+// back. It may be called while calls run.
+//
+// The error is a [*conf.Error] with all that is wrong. Nothing changes then.
+func Configure(c conf.Config) error {
+	checked, faults := c.Checked("code")
+	if err := conf.AsError(faults); err != nil {
+		return err
+	}
+	guard.Process().Store.Set(conf.FromCode, "code", checked)
+	return nil
+}
+
+// Validate checks the weir section of a YAML document, which may be a whole
+// dubbo configuration, and the limits in the params of its services and
+// references. It changes nothing. The error is a [*conf.Error] with all that is
+// wrong, each with its line where it has one.
+func Validate(yaml []byte) error {
+	return conf.AsError(conf.Validate("yaml", yaml).Faults)
+}
+
+// Collector has Weir's metrics, for a program with a Prometheus registry of its
+// own. In the default registry, which dubbo-go serves, they are already.
+func Collector() prometheus.Collector { return metrics.New(guard.Process()) }
