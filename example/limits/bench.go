@@ -1,0 +1,110 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// bench runs the children. What it writes is gone when it is closed, except
+// for the logs of a run that went wrong.
+type bench struct {
+	dir  string // programs and their configuration
+	logs string
+	keep bool // the logs
+}
+
+func newBench() (*bench, error) {
+	dir, err := os.MkdirTemp("", "weir-limits-")
+	if err != nil {
+		return nil, err
+	}
+	logs, err := os.MkdirTemp("", "weir-limits-logs-")
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &bench{dir: dir, logs: logs}, nil
+}
+
+func (b *bench) close() {
+	_ = os.RemoveAll(b.dir)
+	if !b.keep {
+		_ = os.RemoveAll(b.logs)
+	}
+}
+
+// logPath is where the children of one run log to.
+func (b *bench) logPath(p protocol, prog program) string {
+	return filepath.Join(b.logs, p.name+"-"+prog.dir+".log")
+}
+
+// withLog adds the end of a run's log to err and keeps the logs.
+func (b *bench) withLog(ctx context.Context, p protocol, prog program, err error) error {
+	const lines, width = 12, 160
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	path := b.logPath(p, prog)
+	data, readErr := os.ReadFile(path)
+	if readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	b.keep = true
+	tail := strings.Split(strings.TrimSpace(string(data)), "\n")
+	tail = tail[max(0, len(tail)-lines):]
+	for i, line := range tail {
+		if len(line) > width {
+			tail[i] = line[:width] + "..."
+		}
+	}
+	return fmt.Errorf("%w\nlog: %s, which ends with\n  %s", err, path, strings.Join(tail, "\n  "))
+}
+
+// check returns what of Weir's limits was not kept. Nothing is expected of the
+// program without Weir but that it ran.
+func (b *bench) check(ctx context.Context, p protocol, rows []row) error {
+	var broken []error
+	var prog program
+	for _, r := range rows {
+		if r.program.weir {
+			broken, prog = append(broken, r.check(p)...), r.program
+		}
+	}
+	return b.withLog(ctx, p, prog, errors.Join(broken...))
+}
+
+// check returns what of a limit was not kept.
+func (r row) check(p protocol) []error {
+	var broken []error
+	expect := func(ok bool, format string, args ...any) {
+		if !ok {
+			broken = append(broken, fmt.Errorf("%s, %s: %s", p.title, r.method, fmt.Sprintf(format, args...)))
+		}
+	}
+	expect(r.peak == r.limit, "greatest concurrency in the handler was %d, want exactly the limit of %d", r.peak, r.limit)
+	expect(r.admitted == r.limit, "%d calls were admitted, want exactly the limit of %d", r.admitted, r.limit)
+	expect(r.admitted+r.refused() == offered, "%d admitted and %d refused, want %d together", r.admitted, r.refused(), offered)
+	expect(r.answered == r.admitted, "%d calls were admitted and %d answered, want as many", r.admitted, r.answered)
+	expect(r.failed == 0 && r.typed == r.refused(), "%d of %d refusals arrived typed, want all; the first says %q", r.typed, r.refused(), r.text)
+	expect(r.guards["executes"] == r.typed, "refusals by guard: %v, want all by executes", r.guards)
+	expect(r.empty == 0, "%d calls ended with neither an error nor a greeting, want none", r.empty)
+	expect(r.refused() == 0 || r.minHits == 1 && r.maxHits == 1, "refused calls reached the provider %s times each, want once", r.hits())
+	return broken
+}

@@ -1,0 +1,136 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// conf holds the dubbo configuration of the children.
+//
+//go:embed conf/*.yaml
+var conf embed.FS
+
+// buildTimeout is long because a first build compiles dubbo-go.
+const buildTimeout = 20 * time.Minute
+
+// protocol is one of the two that the demo runs on.
+type protocol struct {
+	name, title, scheme string
+}
+
+var protocols = []protocol{
+	{name: "triple", title: "Triple protocol", scheme: "tri"},
+	{name: "dubbo", title: "dubbo protocol", scheme: "dubbo"},
+}
+
+// program is one of the two that the demo builds.
+type program struct {
+	dir, title, conf string
+	weir             bool
+}
+
+var programs = []program{
+	{dir: "withweir", title: "Weir", conf: "weir", weir: true},
+	{dir: "plain", title: "dubbo-go", conf: "plain"},
+}
+
+// build compiles both programs into dir.
+func build(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	source, err := sourceDir()
+	if err != nil {
+		return err
+	}
+	// Without debugging symbols linking takes half as long.
+	args := []string{"build", "-ldflags=-w", "-o", dir + string(filepath.Separator)}
+	for _, p := range programs {
+		args = append(args, "./"+p.dir)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = source
+	cmd.Cancel = func() error { // an interrupted build cleans up behind itself
+		if cmd.Process.Signal(os.Interrupt) != nil {
+			return cmd.Process.Kill()
+		}
+		return nil
+	}
+	cmd.WaitDelay = 5 * time.Second
+	output, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return fmt.Errorf("build: %w", ctx.Err())
+	}
+	if err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, output)
+	}
+	return nil
+}
+
+// sourceDir is the folder of this file, from wherever the demo is started.
+func sourceDir() (string, error) {
+	candidates := []string{"limits", "."}
+	if _, file, _, ok := runtime.Caller(0); ok {
+		candidates = append([]string{filepath.Dir(file)}, candidates...)
+	}
+	for _, dir := range candidates {
+		if _, err := os.Stat(filepath.Join(dir, programs[0].dir, "main.go")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("source not found: run it in the checkout with 'cd example && go run ./limits'")
+}
+
+// binary is the path of a program that was built into dir.
+func (p program) binary(dir string) string {
+	path := filepath.Join(dir, p.dir)
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	return path
+}
+
+// writeConfig copies a file of conf into dir and adds the key that its
+// placeholder names. dubbo-go resolves ${key:default} from keys of the same file.
+func writeConfig(dir, name, key, value string) (string, error) {
+	data, err := conf.ReadFile("conf/" + name)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	text := fmt.Sprintf("%s\n%s: %q\n", data, key, value)
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// freePort finds a loopback port that nobody listens on now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}

@@ -1,0 +1,94 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package control is the line between the demo's driver and its two child
+// processes. The driver writes one command per line to a child's standard
+// input; the child answers each with one line of JSON on its standard output.
+// It has nothing to do with dubbo: in a program of your own nothing of it is needed.
+package control
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// AnswerPrefix marks an answer among whatever else a child prints.
+const AnswerPrefix = "@answer "
+
+// Commands that the driver gives.
+const (
+	Ready   = "ready"   // both: answered once the child is up
+	Status  = "status"  // provider: status METHOD -> ProviderStatus; consumer: status -> ConsumerStatus
+	Release = "release" // provider: release METHOD, its handlers may return
+	Call    = "call"    // consumer: call METHOD N, start N callers at once
+)
+
+// ProviderStatus is what a provider has seen of one method so far.
+type ProviderStatus struct {
+	Entered int            // calls that reached the handler
+	Running int            // calls that are in the handler now
+	Peak    int            // greatest number of calls in the handler at one time
+	Hits    map[string]int // by call id: how often the call arrived, admitted or not
+}
+
+// ConsumerStatus is how the calls of one round ended so far.
+type ConsumerStatus struct {
+	Calls []CallResult
+}
+
+// Outcome is what a caller got.
+type Outcome string
+
+// The outcomes.
+const (
+	Answered Outcome = "answered" // a greeting
+	Refused  Outcome = "refused"  // an error that says which limit was met, by its type
+	Failed   Outcome = "failed"   // any other error
+	Empty    Outcome = "empty"    // no error and no greeting
+)
+
+// CallResult is how one call ended.
+type CallResult struct {
+	ID      string
+	Outcome Outcome
+	Guard   string `json:",omitempty"` // of a refusal: the limit that was met
+	Text    string `json:",omitempty"` // of a refusal or a failure: the error's text
+}
+
+// Serve answers commands from in on out until in ends. A child ends with its
+// driver that way, even if the driver was killed.
+func Serve(in io.Reader, out io.Writer, handle func(command string, args []string) (any, error)) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 {
+			continue
+		}
+		answer, err := handle(words[0], words[1:])
+		if err != nil {
+			return fmt.Errorf("command %q: %w", lines.Text(), err)
+		}
+		data, err := json.Marshal(answer)
+		if err != nil {
+			return fmt.Errorf("command %q: %w", lines.Text(), err)
+		}
+		if _, err := fmt.Fprintf(out, "%s%s\n", AnswerPrefix, data); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
