@@ -36,10 +36,11 @@ type Status struct {
 // cell is one stripe, padded to two cache lines.
 type cell struct {
 	started  atomic.Int64
+	refused  atomic.Int64 // without having been started
 	outcomes [call.OutcomeCount]atomic.Int64
 	elapsed  [2]atomic.Int64 // nanoseconds: succeeded, other
 	max      [2]atomic.Int64
-	_        [32]byte
+	_        [24]byte
 }
 
 const (
@@ -81,11 +82,9 @@ func (t Token) End(outcome call.Outcome, elapsed time.Duration) {
 	}
 }
 
-// Reject counts a call that was refused: a Begin and an End in one.
+// Reject counts a call that was refused without a Begin.
 func (s *Status) Reject() {
-	c := &s.cells[stripe.Index()&(len(s.cells)-1)]
-	c.started.Add(1)
-	c.outcomes[call.Rejected].Add(1)
+	s.cells[stripe.Index()&(len(s.cells)-1)].refused.Add(1)
 }
 
 // WouldReject counts a call that a guard in observe mode let pass.
@@ -130,6 +129,9 @@ func (s *Status) Figures() Figures {
 	}
 	f.WouldReject = s.wouldReject.Load()
 	f.derive()
+	for i := range s.cells {
+		f.Outcomes[call.Rejected] += s.cells[i].refused.Load()
+	}
 	return f
 }
 

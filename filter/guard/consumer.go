@@ -50,7 +50,8 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 		c.answer(ctx, a, m, inv, res)
 		return res
 	}
-	run := m.begin(0)
+	var run running
+	run.begin(m, 0)
 	defer run.end()
 	res = next.Invoke(ctx, inv)
 	if m.timed && !streaming(inv) {

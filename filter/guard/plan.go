@@ -16,7 +16,6 @@ package guard
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +59,7 @@ type chain struct {
 	// open is set when the service does not say which methods it has.
 	open bool
 
-	methods atomic.Pointer[map[string]*method]
+	methods atomic.Pointer[table]
 	unknown *method
 	mu      sync.Mutex // guarded by mu: adding a method
 
@@ -120,13 +119,16 @@ func (g *Guard) compile(u *common.URL, old *chain) *chain {
 	known := knownMethods(u)
 	c.open = len(known) == 0
 	for _, name := range known {
+		if methods[name] != nil {
+			continue // dubbo lists a Go method under both of its spellings
+		}
 		m := c.newMethod(name)
 		for _, spelling := range spellings(name) {
 			methods[spelling] = m
 		}
 	}
 	c.unknown = c.newMethod(call.AnyMethod)
-	c.methods.Store(&methods)
+	c.methods.Store(newTable(methods))
 	c.idle = c.unknown.idle() && !slices.ContainsFunc(c.distinct(), func(m *method) bool { return !m.idle() })
 	if c.idle && c.open {
 		// No name is known beforehand, but only names that some source mentions
@@ -148,18 +150,18 @@ func (c *chain) refID() uint64 {
 
 // distinct are the methods that the chain has entries for, each once.
 func (c *chain) distinct() []*method {
-	p := c.methods.Load()
-	if p == nil {
+	t := c.methods.Load()
+	if t == nil {
 		return nil
 	}
 	seen := map[*method]bool{}
 	var out []*method
-	for _, name := range slices.Sorted(maps.Keys(*p)) {
-		if m := (*p)[name]; !seen[m] {
+	t.each(func(_ string, m *method) {
+		if !seen[m] {
 			seen[m] = true
 			out = append(out, m)
 		}
-	}
+	})
 	if c.unknown != nil && !c.unknown.idle() {
 		out = append(out, c.unknown)
 	}
@@ -169,7 +171,7 @@ func (c *chain) distinct() []*method {
 // lookup finds the plan of an invocation's method.
 func (c *chain) lookup(inv base.Invocation) *method {
 	name := methodName(inv)
-	if m, ok := (*c.methods.Load())[name]; ok {
+	if m := c.methods.Load().find(name); m != nil {
 		return m
 	}
 	if !c.open {
@@ -182,19 +184,20 @@ func (c *chain) lookup(inv base.Invocation) *method {
 func (c *chain) add(name string) *method {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := *c.methods.Load()
-	if m, ok := old[name]; ok {
+	old := c.methods.Load()
+	if m := old.find(name); m != nil {
 		return m
 	}
-	if len(old) >= maxNames || name == "" || len(name) > 256 {
+	if old.names >= maxNames || name == "" || len(name) > 256 {
 		return c.unknown
 	}
 	m := c.newMethod(name)
-	methods := maps.Clone(old)
+	methods := map[string]*method{}
+	old.each(func(name string, m *method) { methods[name] = m })
 	for _, spelling := range spellings(name) {
 		methods[spelling] = m
 	}
-	c.methods.Store(&methods)
+	c.methods.Store(newTable(methods))
 	return m
 }
 

@@ -39,18 +39,20 @@ type running struct {
 	elapsed time.Duration // negative: not taken
 }
 
-func (m *method) begin(now time.Duration) running {
-	r := running{m: m, outcome: call.Failure, elapsed: -1}
-	if m.stats != nil {
-		r.token = m.stats.Begin()
-		if m.timed {
-			if now == 0 {
-				now = clockNow()
-			}
-			r.began = now
-		}
+// begin fills r in place: it is on the caller's stack and large enough for a
+// copy to be felt.
+func (r *running) begin(m *method, now time.Duration) {
+	r.m, r.outcome, r.elapsed = m, call.Failure, -1
+	if m.stats == nil {
+		return
 	}
-	return r
+	r.token = m.stats.Begin()
+	if m.timed {
+		if now == 0 {
+			now = clockNow()
+		}
+		r.began = now
+	}
 }
 
 // settle reads how the call ended from its result.
@@ -138,7 +140,8 @@ func (m *method) count(ctx context.Context, next base.Invoker, inv base.Invocati
 		}
 		return res
 	}
-	run := m.begin(0)
+	var run running
+	run.begin(m, 0)
 	defer run.end()
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
@@ -164,7 +167,8 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 	if s.Waits {
 		now = 0
 	}
-	run := m.begin(now)
+	var run running
+	run.begin(m, now)
 	defer func() {
 		run.end()
 		if permit.Held {
@@ -220,7 +224,8 @@ func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invoca
 			}
 		}
 	}
-	run, ran = m.begin(now), true
+	run.begin(m, now)
+	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res

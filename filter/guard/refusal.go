@@ -71,10 +71,13 @@ func (r *Refusal) note(observed bool) {
 	} else {
 		r.counter.rejected.Add(1)
 	}
+	// In a storm not even the clock is worth reading each time.
+	if n := r.quiet.Add(1); n > 64 && n%64 != 0 {
+		return
+	}
 	now := int64(clockNow()) + 1
 	last := r.lastLog.Load()
 	if last != 0 && now-last < logEvery || !r.lastLog.CompareAndSwap(last, now) {
-		r.quiet.Add(1)
 		return
 	}
 	verdict := "refused"
@@ -82,7 +85,7 @@ func (r *Refusal) note(observed bool) {
 		verdict = "would refuse (observing)"
 	}
 	logger.Warnf("[Weir][%s] %s a call, resource=%s reason=%s limit=%d suppressed=%d",
-		r.Reject.Guard, verdict, r.Reject.Resource, r.Reject.Reason, r.Reject.Limit, r.quiet.Swap(0))
+		r.Reject.Guard, verdict, r.Reject.Resource, r.Reject.Reason, r.Reject.Limit, r.quiet.Swap(0)-1)
 }
 
 // wireRefusal is a refusal on its way out of a provider. Outer filters see the

@@ -1,0 +1,72 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package guard
+
+// table finds a method's plan by name. It is immutable. Method names are few
+// and short, so a hash over three of their bytes beats that of a map, which
+// reads all of them and is most of what an admitted call would cost.
+type table struct {
+	slots []slot // a power of two, at most a quarter full
+	names int
+}
+
+type slot struct {
+	name string
+	m    *method
+}
+
+func newTable(methods map[string]*method) *table {
+	size := 8
+	for size < 4*len(methods) {
+		size *= 2
+	}
+	t := &table{slots: make([]slot, size), names: len(methods)}
+	for name, m := range methods {
+		i := hash(name) & (size - 1)
+		for t.slots[i].m != nil {
+			i = (i + 1) & (size - 1)
+		}
+		t.slots[i] = slot{name, m}
+	}
+	return t
+}
+
+// find returns nil for a name that is not in the table.
+func (t *table) find(name string) *method {
+	mask := len(t.slots) - 1
+	for i := hash(name) & mask; ; i = (i + 1) & mask {
+		s := &t.slots[i&mask]
+		if s.m == nil || s.name == name {
+			return s.m
+		}
+	}
+}
+
+func hash(name string) int {
+	n := len(name)
+	if n == 0 {
+		return 0
+	}
+	return n*131 + int(name[0])*31 + int(name[n/2])*17 + int(name[n-1])
+}
+
+// each calls f for every name.
+func (t *table) each(f func(string, *method)) {
+	for _, s := range t.slots {
+		if s.m != nil {
+			f(s.name, s.m)
+		}
+	}
+}
