@@ -41,6 +41,7 @@ type Runtime struct {
 	mu       sync.Mutex
 	declared map[declaredKey]*conf.Service // guarded by mu
 	logged   map[string]struct{}           // guarded by mu
+	onWarn   func(string)                  // guarded by mu
 }
 
 type declaredKey struct {
@@ -90,7 +91,23 @@ func (rt *Runtime) ConfigError(err error) {
 
 // Warn logs a text once.
 func (rt *Runtime) Warn(text string) {
-	rt.once(text, func(text string) { logger.Warnf("[Weir][Config] %s", text) })
+	rt.once(text, func(text string) {
+		rt.mu.Lock()
+		listen := rt.onWarn
+		rt.mu.Unlock()
+		if listen != nil {
+			listen(text)
+			return
+		}
+		logger.Warnf("[Weir][Config] %s", text)
+	})
+}
+
+// OnWarn makes f get the warnings in place of the log.
+func (rt *Runtime) OnWarn(f func(text string)) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.onWarn = f
 }
 
 func (rt *Runtime) once(text string, log func(string)) {

@@ -64,7 +64,7 @@ func (p *Processor) PostProcessServiceConfig(u *common.URL) {
 		u.SetParam(constant.ServiceFilterKey, place(conf.Provider, u.GetParam(constant.ServiceFilterKey, "")))
 	}
 	faults = append(faults, unknownFilters(u, conf.Provider, service)...)
-	p.settle(faults)
+	p.settle(faults, u, conf.Provider)
 }
 
 // PostProcessReferenceConfig looks at a reference that is about to be made. The
@@ -86,7 +86,7 @@ func (p *Processor) PostProcessReferenceConfig(u *common.URL) {
 		u.SetParam(constant.ReferenceFilterKey, place(conf.Consumer, u.GetParam(constant.ReferenceFilterKey, "")))
 	}
 	faults = append(faults, unknownFilters(u, conf.Consumer, service)...)
-	p.settle(faults)
+	p.settle(faults, u, conf.Consumer)
 }
 
 func (p *Processor) add(faults *[]conf.Fault, err error) {
@@ -100,16 +100,37 @@ func (p *Processor) add(faults *[]conf.Fault, err error) {
 }
 
 // settle panics with all faults, or logs them where that was asked for.
-func (p *Processor) settle(faults []conf.Fault) {
+func (p *Processor) settle(faults []conf.Fault, u *common.URL, side conf.Side) {
 	if len(faults) == 0 {
 		return
 	}
 	err := &conf.Error{Faults: faults}
 	if p.runtime.Store.View().OnError() == conf.Warn {
 		p.runtime.ConfigError(err)
+		dropUnknown(u, side)
 		return
 	}
 	panic(err)
+}
+
+// dropUnknown takes the names out of a chain that nobody registered: a service
+// that serves all the same must not panic on every call.
+func dropUnknown(u *common.URL, side conf.Side) {
+	key := filterKey(side)
+	if list := u.GetParam(key, ""); list != "" {
+		names := slices.DeleteFunc(strings.Split(list, ","), func(name string) bool {
+			_, ok := extension.GetFilter(strings.TrimSpace(name))
+			return !ok
+		})
+		u.SetParam(key, strings.Join(names, ","))
+	}
+}
+
+func filterKey(side conf.Side) string {
+	if side == conf.Consumer {
+		return constant.ReferenceFilterKey
+	}
+	return constant.ServiceFilterKey
 }
 
 func (p *Processor) warn(texts []string) {
@@ -163,10 +184,7 @@ func (p *Processor) warnUnknownMethods(view *conf.View, side conf.Side, service 
 // unknownFilters are the names in a chain that nobody registered. dubbo would
 // put a nil filter there, which panics on every call.
 func unknownFilters(u *common.URL, side conf.Side, service conf.ServiceKey) []conf.Fault {
-	key := constant.ServiceFilterKey
-	if side == conf.Consumer {
-		key = constant.ReferenceFilterKey
-	}
+	key := filterKey(side)
 	list := u.GetParam(key, "")
 	if list == "" {
 		return nil

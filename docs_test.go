@@ -1,0 +1,90 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package weir_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/conf"
+)
+
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// TestTheYAMLOfTheDocsIsRight reads every YAML sample that a user may copy.
+func TestTheYAMLOfTheDocsIsRight(t *testing.T) {
+	files, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	files = append(files, "README.md", "README_CN.md")
+	found := 0
+	check := func(file, text string) {
+		found++
+		r := conf.Validate(file, []byte(text))
+		require.Empty(t, r.Faults, "%s:\n%s", file, text)
+		require.Empty(t, r.Warnings, "%s:\n%s", file, text)
+		require.True(t, r.Section || r.Services > 0 || r.References > 0, "%s: nothing of Weir in\n%s", file, text)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+			check(file, m[1])
+		}
+	}
+	// In Go's own docs a sample is an indented block that begins with a section.
+	docs, err := filepath.Glob("filter/*/doc.go")
+	require.NoError(t, err)
+	for _, file := range append(docs, "doc.go") {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var block []string
+		for line := range strings.Lines(string(text)) {
+			code, ok := strings.CutPrefix(line, "//\t")
+			if ok && (len(block) > 0 || strings.HasPrefix(code, "dubbo:") || strings.HasPrefix(code, "weir:")) {
+				block = append(block, code)
+				continue
+			}
+			if len(block) > 0 && strings.TrimSpace(line) != "//" {
+				check(file, strings.Join(block, ""))
+				block = nil
+			}
+		}
+	}
+	require.GreaterOrEqual(t, found, 8)
+}
+
+// TestTheDocsNameWhatIsThere compares the table of keys with the code.
+func TestTheDocsNameWhatIsThere(t *testing.T) {
+	text, err := os.ReadFile("docs/configuration.md")
+	require.NoError(t, err)
+	for _, name := range conf.KeyNames() {
+		require.Contains(t, string(text), "| `"+name+"` |", "docs/configuration.md has no row for it")
+	}
+	rows := regexp.MustCompile("(?m)^\\| `((?:weir\\.)?(?:executes|retry|stats|business)[^`]*)` \\|").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, rows, len(conf.KeyNames()))
+	metrics := regexp.MustCompile("`(weir_[a-z_]+)`").FindAllStringSubmatch(string(text), -1)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	code, err := os.ReadFile("internal/metrics/collector.go")
+	require.NoError(t, err)
+	for _, m := range append(metrics, regexp.MustCompile("`(weir_[a-z_]+)`").FindAllStringSubmatch(string(readme), -1)...) {
+		require.Contains(t, string(code), `"`+m[1]+`"`, "the docs name a metric that is not there")
+	}
+}

@@ -1,0 +1,223 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package chain
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/conf"
+	_ "github.com/weir-go/weir/filter/executelimit"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/retry"
+
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"dubbo.apache.org/dubbo-go/v3/filter"
+)
+
+func TestPlace(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		side       conf.Side
+		list, want string
+	}{
+		{"dubbo's default", conf.Provider, constant.DefaultServiceFilters, "echo,token,accesslog,tps,generic_service,execute,pshutdown,weir"},
+		{"with what dubbo appends", conf.Provider, "echo,pshutdown,padasvc,metrics,otelServerTrace", "echo,pshutdown,weir,padasvc,metrics,otelServerTrace"},
+		{"a user's list", conf.Provider, "echo,mine", "echo,mine,weir"},
+		{"a user's list with what dubbo appends", conf.Provider, "echo,mine,padasvc,metrics,otelServerTrace", "echo,mine,weir,padasvc,metrics,otelServerTrace"},
+		{"metrics in the user's own place", conf.Provider, "metrics,mine,metrics", "metrics,mine,weir,metrics"},
+		{"only what dubbo appends", conf.Provider, "metrics", "weir,metrics"},
+		{"the user decides the place", conf.Provider, "weir,echo,pshutdown", "weir,echo,pshutdown"},
+		{"a guard of its own name", conf.Provider, "executelimit,echo,pshutdown", "executelimit,echo,pshutdown,weir"},
+		{"nothing", conf.Provider, "", "weir"},
+		{"spaces", conf.Provider, " echo , pshutdown ", "echo,pshutdown,weir"},
+		{"a consumer's default", conf.Consumer, "cshutdown", "cshutdown,weir-consumer"},
+		{"generic", conf.Consumer, "generic,cshutdown,metrics,otelClientTrace,mine", "generic,cshutdown,weir-consumer,metrics,otelClientTrace,mine"},
+		{"without graceful shutdown", conf.Consumer, "mine,metrics", "mine,weir-consumer,metrics"},
+		{"a consumer's own place", conf.Consumer, "weir-consumer,cshutdown", "weir-consumer,cshutdown"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, place(tt.side, tt.list)) })
+	}
+}
+
+func TestMain(m *testing.M) {
+	for _, name := range []string{"echo", "pshutdown", "cshutdown", "mine"} {
+		extension.SetFilter(name, func() filter.Filter { return nil })
+	}
+	m.Run()
+}
+
+func service(name, protocol string, params map[string]string) *common.URL {
+	opts := []common.Option{
+		common.WithPath(name), common.WithInterface(name), common.WithProtocol(protocol),
+		common.WithMethods([]string{"SayHello", "Echo"}),
+		common.WithParamsValue(constant.ServiceFilterKey, "echo,pshutdown"),
+		common.WithParamsValue(constant.ReferenceFilterKey, "cshutdown"),
+	}
+	for k, v := range params {
+		opts = append(opts, common.WithParamsValue(k, v))
+	}
+	return common.NewURLWithOptions(opts...)
+}
+
+func newProcessor() (*Processor, *guard.Runtime) {
+	rt := guard.NewRuntime()
+	return NewProcessor(rt, func() error { return nil }), rt
+}
+
+// faults runs f and returns the conf.Error that it panics with.
+func faults(t *testing.T, f func()) (e *conf.Error) {
+	t.Helper()
+	defer func() {
+		if r := recover(); r != nil {
+			err, ok := r.(error)
+			require.True(t, ok, "%v", r)
+			require.ErrorAs(t, err, &e)
+		}
+	}()
+	f()
+	return nil
+}
+
+func TestAServiceIsPutUnderItsGuards(t *testing.T) {
+	p, _ := newProcessor()
+	u := service("a.Service", "tri", map[string]string{"executes": "5"})
+	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
+	require.Equal(t, "echo,pshutdown,weir", u.GetParam(constant.ServiceFilterKey, ""))
+
+	u = service("a.Service", "tri", map[string]string{"weir.retry-refused": "0.5"})
+	require.Nil(t, faults(t, func() { p.PostProcessReferenceConfig(u) }))
+	require.Equal(t, "cshutdown,weir-consumer", u.GetParam(constant.ReferenceFilterKey, ""))
+	first := retry.Of(u)
+	require.NotNil(t, first)
+	require.InDelta(t, 0.5, *first.Params.RetryRefused, 0)
+	u = service("a.Service", "tri", nil)
+	p.PostProcessReferenceConfig(u)
+	require.NotEqual(t, first.ID, retry.Of(u).ID, "references are told apart")
+}
+
+func TestInternalServicesAreLeftAlone(t *testing.T) {
+	p, _ := newProcessor()
+	u := service("grpc.health.v1.Health", "tri", map[string]string{"executes": "nonsense"})
+	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u); p.PostProcessReferenceConfig(u) }))
+	require.Equal(t, "echo,pshutdown", u.GetParam(constant.ServiceFilterKey, ""))
+	require.Equal(t, "cshutdown", u.GetParam(constant.ReferenceFilterKey, ""))
+}
+
+func TestAutoChainOff(t *testing.T) {
+	p, rt := newProcessor()
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{AutoChain: conf.Of(false)})
+	u := service("a.Service", "tri", nil)
+	p.PostProcessServiceConfig(u)
+	p.PostProcessReferenceConfig(u)
+	require.Equal(t, "echo,pshutdown", u.GetParam(constant.ServiceFilterKey, ""))
+	require.Equal(t, "cshutdown", u.GetParam(constant.ReferenceFilterKey, ""))
+	require.NotNil(t, retry.Of(u))
+	e := faults(t, func() {
+		p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"executes": "x"}))
+	})
+	require.NotNil(t, e, "what is configured is checked all the same")
+}
+
+func TestWhatIsWrongStopsTheExport(t *testing.T) {
+	for name, tt := range map[string]struct {
+		params map[string]string
+		says   []string
+	}{
+		"a value":           {map[string]string{"executes": "1.5", "methods.Echo.executes.scope": "service"}, []string{"2 faults", `key=executes value="1.5"`, "method=Echo key=executes.scope"}},
+		"an unknown filter": {map[string]string{constant.ServiceFilterKey: "echo,typo"}, []string{`value="typo"`, "no filter of that name"}},
+		"an empty name":     {map[string]string{constant.ServiceFilterKey: "weir,,echo"}, []string{"empty name"}},
+		"a consumer's key":  {map[string]string{"weir.retry-refused": "0.1"}, []string{"is a consumer's key"}},
+	} {
+		t.Run(name, func(t *testing.T) { // H10
+			p, _ := newProcessor()
+			e := faults(t, func() { p.PostProcessServiceConfig(service("a.Service", "tri", tt.params)) })
+			require.NotNil(t, e)
+			for _, text := range tt.says {
+				require.ErrorContains(t, e, text)
+			}
+			require.ErrorContains(t, e, "service=a.Service")
+		})
+	}
+	t.Run("a consumer's chain", func(t *testing.T) {
+		p, _ := newProcessor()
+		e := faults(t, func() {
+			p.PostProcessReferenceConfig(service("a.Service", "tri", map[string]string{constant.ReferenceFilterKey: "typo,cshutdown", "executes": "3"}))
+		})
+		require.ErrorContains(t, e, "side=consumer")
+		require.ErrorContains(t, e, "is a provider's key")
+		require.ErrorContains(t, e, "typo")
+	})
+	t.Run("what the sources say", func(t *testing.T) {
+		for _, err := range []error{
+			&conf.Error{Faults: []conf.Fault{{Source: "weir.yaml:3", Key: "mode", Value: "x", Allowed: "enforce"}}},
+			errors.New("weir.yaml: permission denied"),
+		} {
+			p := NewProcessor(guard.NewRuntime(), func() error { return err })
+			e := faults(t, func() { p.PostProcessServiceConfig(service("a.Service", "tri", nil)) })
+			require.ErrorContains(t, e, "weir.yaml")
+		}
+	})
+}
+
+func TestOnErrorWarnLeavesTheOneSettingOut(t *testing.T) {
+	p, rt := newProcessor()
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{OnError: conf.Warn})
+	u := service("a.Service", "tri", map[string]string{"executes": "x", "methods.Echo.executes": "3", constant.ServiceFilterKey: "echo,typo,pshutdown"})
+	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
+	require.Equal(t, "echo,pshutdown,weir", u.GetParam(constant.ServiceFilterKey, ""), "a name that would panic on every call is left out")
+	require.EqualValues(t, 1, rt.ConfigErrors())
+}
+
+func TestProtocolsOfOneServiceMustAgree(t *testing.T) {
+	p, _ := newProcessor()
+	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"executes": "5", "methods.Echo.executes": "2"}))
+	p.PostProcessServiceConfig(service("a.Service", "dubbo", map[string]string{"executes": "5", "methods.echo.executes": "2"}))
+	e := faults(t, func() { p.PostProcessServiceConfig(service("a.Service", "dubbo", map[string]string{"executes": "6"})) })
+	require.ErrorContains(t, e, `tri says "5" and dubbo says "6"`)
+	require.ErrorContains(t, e, "method=echo")
+	require.Nil(t, faults(t, func() {
+		p.PostProcessServiceConfig(service("b.Service", "tri", map[string]string{"executes": "5"}))
+		p.PostProcessServiceConfig(service("b.Service", "tri", map[string]string{"executes": "7"}))
+	}), "a second export on the same protocol is a change")
+	require.Nil(t, faults(t, func() {
+		p.PostProcessServiceConfig(service("c.Service", "tri", map[string]string{"executes": "5", "executes.scope": "protocol"}))
+		p.PostProcessServiceConfig(service("c.Service", "dubbo", map[string]string{"executes": "7", "executes.scope": "protocol"}))
+	}))
+}
+
+func TestWarnings(t *testing.T) {
+	p, rt := newProcessor()
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Services: map[string]conf.Service{
+		"a.Service": {Methods: map[string]conf.Policies{"fromCode": {}}},
+	}}})
+	var said []string
+	rt.OnWarn(func(text string) { said = append(said, text) })
+	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{
+		"execute.limit": "5", "methods.Gone.executes": "3", "tps": "100", "excutes": "7", "tps.limit.rate": "",
+	}))
+	require.Len(t, said, 5, "%q", said)
+	require.Contains(t, said[0]+said[1]+said[2], "execute.limit=5 is dubbo-go's own limit")
+	require.Contains(t, said[0]+said[1]+said[2], "tps=100 is not enforced by this version")
+	require.Contains(t, said[0]+said[1]+said[2], "did you mean executes?")
+	require.Contains(t, said[3]+said[4], "method=gone is configured but the service does not have it; it has: SayHello, Echo")
+	require.Contains(t, said[3]+said[4], "method=fromCode")
+	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"execute.limit": "5"}))
+	require.Len(t, said, 5, "each is said once")
+}
