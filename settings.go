@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,13 +61,15 @@ type sources struct {
 	customConfig func() any
 
 	once sync.Once
-	err  error
 
 	mu       sync.Mutex
-	file     *conf.File // guarded by mu: the one in use
-	current  conf.Set   // guarded by mu: what it said
-	prepared bool       // guarded by mu
-	stopPoll func()     // guarded by mu
+	faults   []conf.Fault // guarded by mu: of all sources but the file
+	fileErr  error        // guarded by mu: of the file
+	section  *conf.Config // guarded by mu: what dubbo's config-map says
+	file     *conf.File   // guarded by mu: the one in use
+	current  conf.Set     // guarded by mu: what it said
+	prepared bool         // guarded by mu
+	stopPoll func()       // guarded by mu
 }
 
 // prepare is called before each URL is looked at.
@@ -74,41 +77,59 @@ func (s *sources) prepare() error {
 	s.once.Do(func() {
 		// Before the first transport is made: dubbo's table of codecs is a plain map.
 		transport.InstallDubboCodec(guard.DubboException)
-		s.err = s.load()
+		_ = s.load()
 		extension.AddCustomShutdownCallback(s.stop)
 	})
-	return s.err
+	return s.wrong()
+}
+
+// wrong are the faults that no later Load has mended.
+func (s *sources) wrong() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	faults := slices.Clone(s.faults)
+	if s.fileErr != nil {
+		faults = append(faults, faultsOf(s.fileErr)...)
+	}
+	return conf.AsError(faults)
 }
 
 // load reads all sources. Faults are returned together; with on-error: warn
 // what is right is in force all the same.
 func (s *sources) load() error {
+	s.loadLocking()
+	return s.wrong()
+}
+
+func (s *sources) loadLocking() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prepared = true
-	var faults []conf.Fault
-	fileSet, err := s.loadFileLocked()
-	if err != nil {
-		faults = append(faults, faultsOf(err)...)
+	s.section, s.faults = s.readSection()
+	if s.section != nil {
+		s.runtime.Store.Set(conf.FromSection, sectionName, s.section)
 	}
-	section, sectionFaults := s.readSection()
-	faults = append(faults, sectionFaults...)
-	if fileSet.Config != nil && section != nil {
-		faults = append(faults, conf.Conflicts("the file "+s.file.Path, fileSet.Config, sectionName, section)...)
-	}
-	if section != nil {
-		s.runtime.Store.Set(conf.FromSection, sectionName, section)
+	set, err := s.loadFileLocked()
+	if s.fileErr = err; err == nil {
+		s.fileErr = s.conflictsLocked(set)
 	}
 	if text := os.Getenv(EnvMode); text != "" {
 		switch mode := conf.Mode(text); mode {
 		case conf.Enforce, conf.Observe, conf.Off:
 			s.runtime.Store.SetEnvMode(mode)
 		default:
-			faults = append(faults, conf.Fault{Source: "environment", Key: EnvMode, Value: text, Allowed: "enforce, observe or off"})
+			s.faults = append(s.faults, conf.Fault{Source: "environment", Key: EnvMode, Value: text, Allowed: "enforce, observe or off"})
 		}
 	}
 	s.pollLocked()
-	return conf.AsError(faults)
+}
+
+// conflictsLocked are the keys that the file and dubbo's config-map both set.
+func (s *sources) conflictsLocked(set conf.Set) error {
+	if set.Config == nil || s.section == nil {
+		return nil
+	}
+	return conf.AsError(conf.Conflicts(sectionName, s.section, s.file.Name(), set.Config))
 }
 
 // loadFileLocked finds and reads the file, unless Load has done so.
@@ -185,7 +206,13 @@ func (s *sources) use(path string) error {
 	if err != nil {
 		return err
 	}
-	s.file, s.current = file, set
+	former := s.file
+	s.file = file
+	if err := s.conflictsLocked(set); err != nil {
+		s.file = former
+		return err
+	}
+	s.current, s.fileErr = set, nil
 	s.runtime.Store.Set(conf.FromFile, file.Name(), set.Config)
 	if s.prepared {
 		s.pollLocked()
@@ -211,7 +238,11 @@ func (s *sources) pollLocked() {
 			if ctx.Err() != nil {
 				return // another file is in use by now
 			}
-			s.current = set
+			if err := s.conflictsLocked(set); err != nil {
+				s.runtime.ConfigError(fmt.Errorf("the last good settings stay in force: %w", err))
+				return
+			}
+			s.current, s.fileErr = set, nil
 			s.runtime.Store.Set(conf.FromFile, file.Name(), set.Config)
 			logger.Infof("[Weir][Config] %s has changed and is in force, version=%d", file.Path, s.runtime.Store.Version())
 		}, func(err error) {

@@ -85,6 +85,8 @@ type LimitState struct {
 	Service string `json:"service"`
 	// Method is "*" where all methods of the service share the limit.
 	Method string `json:"method"`
+	// Scope tells what shares the limit.
+	Scope conf.Scope `json:"scope"`
 	// Protocol is set where each exported protocol counts by itself.
 	Protocol string `json:"protocol,omitempty"`
 	// Limit is 0 when unlimited.
@@ -119,9 +121,9 @@ func snapshot(rt *guard.Runtime) State {
 			Figures:  figures[rpcstatus.Key{Side: m.Side.String(), Reference: m.Reference, Service: m.Service, Method: m.Method}],
 		})
 	})
-	executelimit.Limiters(func(k executelimit.Key, l *concurrency.Limiter) {
+	executelimit.Limiters(rt, func(k executelimit.Key, l *concurrency.Limiter) {
 		s.Limits = append(s.Limits, LimitState{
-			Guard: executelimit.Policy, Service: k.Service, Method: k.Method, Protocol: k.Protocol,
+			Guard: executelimit.Policy, Service: k.Service, Method: k.Method, Scope: k.Scope, Protocol: k.Protocol,
 			Limit: l.Limit(), Inflight: l.Inflight(),
 		})
 	})
@@ -130,7 +132,7 @@ func snapshot(rt *guard.Runtime) State {
 			cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Reference, b.Reference))
 	})
 	slices.SortFunc(s.Limits, func(a, b LimitState) int {
-		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Protocol, b.Protocol))
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Protocol, b.Protocol))
 	})
 	return s
 }

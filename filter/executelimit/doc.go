@@ -48,6 +48,8 @@
 //
 // Failure modes: a handler that never returns keeps its slot. A stream keeps
 // one for as long as it is open. Calls that began while the method had no
-// executes at all are not counted by a limit that is set later; those that
-// began under any value of it, 0 included, are.
+// executes at all, or the guard was off, are not counted by a limit that is set
+// later; those that began under any value of it, 0 included, are, and so are
+// those that were only observed. After a change of the scope counting begins
+// anew.
 package executelimit

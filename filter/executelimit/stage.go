@@ -15,6 +15,8 @@
 package executelimit
 
 import (
+	"sync"
+
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
@@ -33,30 +35,48 @@ const (
 type Key struct {
 	// Service is dubbo's service key.
 	Service string
-	// Method is "*" where all methods of the service share the limit, or for
-	// names that the service does not have. The case of its first letter is folded.
+	// Method is "*" for names that the service does not have, and where all
+	// methods of it share the limit. The case of its first letter is folded.
 	Method string
+	// Scope tells what shares the limit.
+	Scope conf.Scope
 	// Protocol is set where each exported protocol counts by itself.
 	Protocol string
-	// Shared is set for the limit that all methods of the service share.
-	Shared bool
+
+	runtime *guard.Runtime
 }
 
 // entry is what plans and running calls own.
 type entry struct {
 	concurrency.Limiter
 	method string // as the service spells it
+
+	mu      sync.Mutex
+	version uint64 // guarded by mu: of the configuration that set the limit
+}
+
+// set sets the limit unless a newer configuration has: plans are made at the
+// first call after a change, and one that is slow must not undo another's.
+func (e *entry) set(version uint64, limit int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if version >= e.version {
+		e.version = version
+		e.SetLimit(limit)
+	}
 }
 
 // limiters finds the limiter of a key.
 var limiters weakmap.Map[Key, entry]
 
-// Limiters calls f for each limit that is in force, with the method as its
-// service spells it.
-func Limiters(f func(Key, *concurrency.Limiter)) {
+// Limiters calls f for each limit of a runtime that is in force or still has
+// calls, with the method as its service spells it.
+func Limiters(rt *guard.Runtime, f func(Key, *concurrency.Limiter)) {
 	limiters.Range(func(k Key, e *entry) bool {
-		k.Method = e.method
-		f(k, &e.Limiter)
+		if k.runtime == rt {
+			k.Method = e.method
+			f(k, &e.Limiter)
+		}
 		return true
 	})
 }
@@ -66,25 +86,21 @@ func Limiters(f func(Key, *concurrency.Limiter)) {
 func steps(site guard.Site) []guard.Step {
 	var out []guard.Step
 	if l := site.Policy.SharedExecutes; l.Set && l.Mode != conf.Off {
-		out = append(out, step(site, Key{Service: site.Service, Method: call.AnyMethod, Shared: true}, l))
+		out = append(out, step(site, call.AnyMethod, l))
 	}
 	if l := site.Policy.Executes; l.Set && l.Mode != conf.Off {
-		key := Key{Service: site.Service, Method: conf.MethodKey(site.Method)}
-		if l.Scope == conf.ScopeProtocol {
-			key.Protocol = site.Protocol
-		}
-		out = append(out, step(site, key, l))
+		out = append(out, step(site, site.Method, l))
 	}
 	return out
 }
 
-func step(site guard.Site, key Key, l conf.Limit) guard.Step {
-	method := site.Method
-	if key.Shared {
-		method = call.AnyMethod
+func step(site guard.Site, method string, l conf.Limit) guard.Step {
+	key := Key{Service: site.Service, Method: conf.MethodKey(method), Scope: l.Scope, runtime: site.Runtime()}
+	if l.Scope == conf.ScopeProtocol {
+		key.Protocol = site.Protocol
 	}
 	limiter := limiters.Get(key, func() *entry { return &entry{method: method} })
-	limiter.SetLimit(l.Limit)
+	limiter.set(site.Version(), l.Limit)
 	s := &stage{limiter: limiter, refusal: site.NewRefusal(call.RejectError{
 		Guard:    Policy,
 		Resource: call.Resource(site.Service, method),
@@ -92,7 +108,10 @@ func step(site guard.Site, key Key, l conf.Limit) guard.Step {
 		Limit:    int64(l.Limit),
 		Observed: int64(l.Limit),
 	}, concurrency.ErrLimitReached)}
-	return guard.Step{Policy: Policy, Rank: guard.RankSlot, Observe: l.Mode == conf.Observe, Take: s.take, Release: s.release}
+	if l.Mode == conf.Observe {
+		return guard.Step{Policy: Policy, Rank: guard.RankSlot, Observe: true, Take: s.observe, Release: s.releaseObserved}
+	}
+	return guard.Step{Policy: Policy, Rank: guard.RankSlot, Take: s.take, Release: s.release}
 }
 
 // stage is one limit as a plan uses it.
@@ -109,3 +128,20 @@ func (s *stage) take(guard.Call) (guard.Permit, *guard.Refusal) {
 }
 
 func (s *stage) release(guard.Permit, call.Outcome) { s.limiter.Release() }
+
+const overLimit = 1 // the Token of a permit of a call that was only observed
+
+func (s *stage) observe(guard.Call) (guard.Permit, *guard.Refusal) {
+	if s.limiter.Observe() {
+		return guard.Permit{Held: true}, nil
+	}
+	return guard.Permit{Held: true, Token: overLimit}, s.refusal
+}
+
+func (s *stage) releaseObserved(p guard.Permit, _ call.Outcome) {
+	if p.Token == overLimit {
+		s.limiter.ReleaseOver()
+		return
+	}
+	s.limiter.Release()
+}

@@ -33,10 +33,12 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 		return next.Invoke(ctx, inv)
 	}
 	ref := c.consumer.ref
-	a, before := ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
-	if before != nil {
-		return &result.RPCResult{Err: ref.Final(before)}
+	a, err := ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
+	if err != nil {
+		return &result.RPCResult{Err: err}
 	}
+	try := attempt{Attempt: a}
+	defer try.end()
 	var m *method
 	if !c.idle {
 		m = c.lookup(inv)
@@ -44,10 +46,10 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 	if m == nil || m.stats == nil {
 		res = next.Invoke(ctx, inv)
 		if res == nil || res.Error() == nil {
-			a.Done()
+			try.answered(inv)
 			return res
 		}
-		c.answer(ctx, a, m, inv, res)
+		c.failed(ctx, &try, m, inv, res)
 		return res
 	}
 	var run running
@@ -58,40 +60,61 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 		run.elapsed = clockNow() - run.began
 	}
 	if res == nil || res.Error() == nil {
-		a.Done()
+		try.answered(inv)
 		run.outcome = call.Success
 		return res
 	}
-	run.outcome = c.answer(ctx, a, m, inv, res)
+	run.outcome = c.failed(ctx, &try, m, inv, res)
 	return res
 }
 
-// answer looks at an attempt that ended with an error. A refusal is rebuilt as
+// attempt is an attempt that ends in any case: a token must not be lost to a
+// panic.
+type attempt struct {
+	retry.Attempt
+	ended bool
+}
+
+func (a *attempt) end() {
+	if !a.ended {
+		a.Done()
+	}
+}
+
+// answered reports an answer. That of a call whose answer comes by another way
+// says nothing of whether the instance admitted it.
+func (a *attempt) answered(inv base.Invocation) {
+	if a.Attempt != (retry.Attempt{}) && !streaming(inv) && !async(inv) {
+		a.ended = true
+		a.Served()
+	}
+}
+
+// failed looks at an attempt that ended with an error. A refusal is rebuilt as
 // the typed error, and wrapped where failover must not go on.
-func (c *chain) answer(ctx context.Context, a retry.Attempt, m *method, inv base.Invocation, res result.Result) call.Outcome {
+func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invocation, res result.Result) call.Outcome {
 	err := res.Error()
+	if isNil(err) {
+		return call.Failure
+	}
 	e, ok := decodeWire(err)
 	if _, typed := call.As(err); typed && !ok {
 		// A guard further in on this side refused it.
 		return call.Rejected
 	}
 	if !ok {
-		a.Done()
 		return consumerOutcome(ctx, err, m != nil && m.policy.BusinessErrorsFail)
 	}
 	ref := c.consumer.ref
 	if !ownRefusal(e, c.service, methodName(inv)) {
-		a.Done()
-		e = e.AsForwarded()
-		res.SetError(ref.Final(e))
+		res.SetError(ref.Final(e.AsForwarded()))
+		a.ended = true
+		a.Served()
 		return call.Forwarded
 	}
+	a.ended = true
 	policy := retry.Policy{Failover: c.consumer.failover, Retries: c.retries(inv)}
-	if ref.Refused(a, inv, c.consumer.address, policy, e) {
-		res.SetError(e)
-	} else {
-		res.SetError(ref.Final(e))
-	}
+	res.SetError(ref.Refused(a.Attempt, inv, c.consumer.address, policy, e))
 	return call.Rejected
 }
 
@@ -113,4 +136,9 @@ func (c *chain) retries(inv base.Invocation) int {
 func streaming(inv base.Invocation) bool {
 	v, ok := inv.GetAttribute(constant.CallTypeKey)
 	return ok && v != constant.CallUnary
+}
+
+func async(inv base.Invocation) bool {
+	v, ok := inv.GetAttachment(constant.AsyncKey)
+	return ok && v == "true"
 }

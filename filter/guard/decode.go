@@ -16,6 +16,7 @@ package guard
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 
 	"github.com/weir-go/weir/call"
@@ -28,7 +29,7 @@ import (
 // Decode finds a refusal in err: the typed one of this process, or one that
 // came over the wire and was not rebuilt yet.
 func Decode(err error) (*call.RejectError, bool) {
-	if err == nil {
+	if err == nil || isNil(err) {
 		return nil, false
 	}
 	if e, ok := call.As(err); ok {
@@ -37,17 +38,40 @@ func Decode(err error) (*call.RejectError, bool) {
 	return decodeWire(err)
 }
 
+// isNil reports a nil pointer in an error: somebody's handler returned one, and
+// asking it anything would panic.
+func isNil(err error) bool {
+	v := reflect.ValueOf(err)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// passedOn finds the refusal that an error from a handler passes on. An answer
+// that a handler makes on purpose, with a code of its own, stays one even if a
+// refusal is its cause.
+func passedOn(err error) (*call.RejectError, bool) {
+	if isNil(err) {
+		return nil, false
+	}
+	var te *triple_protocol.Error
+	if errors.As(err, &te) && te != nil {
+		if code := te.Code(); code != triple_protocol.CodeBizError && code != triple_protocol.CodeResourceExhausted {
+			return nil, false
+		}
+	}
+	return Decode(err)
+}
+
 // decodeWire reads a refusal out of what a protocol made of it. Only what a
 // provider's Guard itself sent comes back as the called instance's own refusal.
 // What merely reads like one is held to be forwarded: it is then neither
 // retried nor held against the instance, just like any other answer.
 func decodeWire(err error) (*call.RejectError, bool) {
 	var te *triple_protocol.Error
-	if errors.As(err, &te) {
+	if errors.As(err, &te) && te != nil {
 		return decodeTriple(te)
 	}
 	var ge *hessian2.GenericException
-	if errors.As(err, &ge) {
+	if errors.As(err, &ge) && ge != nil {
 		return decodeException(ge.ExceptionClass, ge.ExceptionMessage)
 	}
 	var gv hessian2.GenericException
@@ -96,8 +120,7 @@ func ownRefusal(e *call.RejectError, service conf.ServiceKey, method string) boo
 	if e.Forwarded {
 		return false
 	}
-	refused, ok := conf.ParseServiceKey(e.Service())
-	if !ok || refused.Interface != service.Interface {
+	if e.Service() != service.String() {
 		return false
 	}
 	m := e.Method()

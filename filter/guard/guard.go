@@ -39,6 +39,7 @@ type Guard struct {
 	side    conf.Side
 	name    string // the filter's
 	policy  string // the only one it enforces, "" for all
+	number  uint64 // grows with every Guard
 
 	chain atomic.Pointer[chain]
 	mu    sync.Mutex // guarded by mu: resolving
@@ -50,12 +51,12 @@ func New(rt *Runtime, side conf.Side) *Guard {
 	if side == conf.Consumer {
 		name = ConsumerFilter
 	}
-	return &Guard{runtime: rt, side: side, name: name}
+	return &Guard{runtime: rt, side: side, name: name, number: rt.lastGuard.Add(1)}
 }
 
 // NewAlone returns the filter of one policy under a name of its own.
 func NewAlone(rt *Runtime, side conf.Side, name, policy string) *Guard {
-	return &Guard{runtime: rt, side: side, name: name, policy: policy}
+	return &Guard{runtime: rt, side: side, name: name, policy: policy, number: rt.lastGuard.Add(1)}
 }
 
 // Invoke admits the call, makes it wait or refuses it.
@@ -70,11 +71,7 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 		return c.attempt(ctx, next, inv)
 	}
 	if c.idle {
-		res := next.Invoke(ctx, inv)
-		if c.primary && res != nil && res.Error() != nil {
-			stampForwarded(c, res)
-		}
-		return res
+		return c.pass(ctx, next, inv)
 	}
 	m := c.lookup(inv)
 	switch len(m.steps) {

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
@@ -31,9 +33,9 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 )
 
-// maxNames bounds the methods of a chain whose service does not say which it
+// maxMethods bounds the methods of a chain whose service does not say which it
 // has. Further names share the entry of the unknown.
-const maxNames = 1024
+const maxMethods = 1024
 
 // chain is what a Guard knows of the chain that it stands in, for one version
 // of the configuration. All but the methods of an open chain is immutable.
@@ -86,7 +88,8 @@ var internalServices = map[string]bool{
 	"grpc.health.v1.Health":                      true,
 	"grpc.reflection.v1.ServerReflection":        true,
 	"grpc.reflection.v1alpha.ServerReflection":   true,
-	"org.apache.dubbo.metadata.MetadataService":  true,
+	constant.MetadataServiceName:                 true,
+	constant.MetadataServiceV2Name:               true,
 	"com.alibaba.dubbo.metadata.MetadataService": true,
 }
 
@@ -99,7 +102,7 @@ func Internal(iface string) bool { return internalServices[iface] }
 func (g *Guard) compile(u *common.URL, old *chain) *chain {
 	view := g.runtime.Store.View()
 	c := &chain{guard: g, url: u, version: view.Version, view: view, side: g.side, protocol: u.Protocol}
-	c.service = serviceOf(u)
+	c.service = ServiceOf(u)
 	c.serviceKey = c.service.String()
 	names := filterNames(u, g.side)
 	c.primary = primaryIn(names, g)
@@ -107,6 +110,7 @@ func (g *Guard) compile(u *common.URL, old *chain) *chain {
 		c.idle, c.primary = true, false
 		return c
 	}
+	g.runtime.serving.Store(true)
 	if g.policy == "" {
 		c.skip = aloneIn(names)
 	}
@@ -116,7 +120,7 @@ func (g *Guard) compile(u *common.URL, old *chain) *chain {
 		c.params = g.providerParams(c, u)
 	}
 	methods := map[string]*method{}
-	known := knownMethods(u)
+	known := KnownMethods(u)
 	c.open = len(known) == 0
 	for _, name := range known {
 		if methods[name] != nil {
@@ -174,21 +178,38 @@ func (c *chain) lookup(inv base.Invocation) *method {
 	if m := c.methods.Load().find(name); m != nil {
 		return m
 	}
-	if !c.open {
+	if !c.open || !nameable(name) {
 		return c.unknown
 	}
 	return c.add(name)
 }
 
+// nameable tells whether a name from the network may get an entry of its own: it
+// will stand in labels and in lines of the log.
+func nameable(name string) bool {
+	if name == "" || len(name) > 128 || !utf8.ValidString(name) {
+		return false
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
 // add makes the plan of a name that comes up for the first time.
 func (c *chain) add(name string) *method {
+	if c.methods.Load().methods >= maxMethods {
+		return c.unknown
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.methods.Load()
 	if m := old.find(name); m != nil {
 		return m
 	}
-	if old.names >= maxNames || name == "" || len(name) > 256 {
+	if old.methods >= maxMethods {
 		return c.unknown
 	}
 	m := c.newMethod(name)
@@ -206,13 +227,19 @@ func (c *chain) newMethod(name string) *method {
 	rt := c.guard.runtime
 	site := Site{
 		Side: c.side, Service: c.serviceKey, Method: name, Protocol: c.protocol, Reference: c.refID(),
-		Policy: m.policy, runtime: rt,
+		Policy: m.policy, runtime: rt, version: c.version,
 	}
+	limited := false
 	for _, r := range buildersOf(c.side) {
-		if c.guard.policy == r.policy || c.guard.policy == "" && !c.skip[r.policy] {
+		switch {
+		case c.guard.policy == r.policy, c.guard.policy == "" && !c.skip[r.policy]:
 			m.steps = append(m.steps, r.build(site)...)
+		case c.guard.policy == "":
+			// It stands in the chain by its own name, and this Guard counts for it.
+			limited = limited || len(r.build(site)) > 0
 		}
 	}
+	limited = limited || len(m.steps) > 0
 	slices.SortStableFunc(m.steps, func(a, b Step) int { return cmp.Compare(a.Rank, b.Rank) })
 	if len(m.steps) > maxSteps {
 		panic("weir: more steps in one plan than a call keeps permits for")
@@ -222,7 +249,7 @@ func (c *chain) newMethod(name string) *method {
 	}
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats
-	if c.primary && mode != conf.Off && (len(m.steps) > 0 || len(c.skip) > 0 || wanted != nil && *wanted) {
+	if c.primary && mode != conf.Off && (limited || wanted != nil && *wanted) {
 		m.stats = rt.Status.Status(rpcstatus.Key{Side: c.side.String(), Reference: c.refID(), Service: c.serviceKey, Method: name})
 		m.timed = wanted == nil || *wanted
 	}
@@ -253,8 +280,8 @@ func methodName(inv base.Invocation) string {
 	return name
 }
 
-// serviceOf is the service that a URL stands for.
-func serviceOf(u *common.URL) conf.ServiceKey {
+// ServiceOf is the service that a URL stands for.
+func ServiceOf(u *common.URL) conf.ServiceKey {
 	iface := u.GetParam(constant.InterfaceKey, "")
 	if iface == "" {
 		iface = trimPath(u.Path)
@@ -266,8 +293,9 @@ func serviceOf(u *common.URL) conf.ServiceKey {
 	return k
 }
 
-// knownMethods are those that the service says it has.
-func knownMethods(u *common.URL) []string {
+// KnownMethods are those that the service of a URL says it has, none when it
+// does not say.
+func KnownMethods(u *common.URL) []string {
 	if v, ok := u.GetAttribute(constant.ServiceInfoKey); ok {
 		if info, ok := v.(*common.ServiceInfo); ok && info != nil {
 			names := make([]string, 0, len(info.Methods))
@@ -292,13 +320,6 @@ func knownMethods(u *common.URL) []string {
 	}
 	return names
 }
-
-// KnownMethods are the methods that the service of a URL says it has, none when
-// it does not say.
-func KnownMethods(u *common.URL) []string { return knownMethods(u) }
-
-// ServiceOf is the service that a URL stands for.
-func ServiceOf(u *common.URL) conf.ServiceKey { return serviceOf(u) }
 
 func filterNames(u *common.URL, side conf.Side) []string {
 	key := constant.ServiceFilterKey
@@ -326,6 +347,20 @@ func RegisterAlone(filter, policy string) {
 		alone.policies = map[string]string{}
 	}
 	alone.policies[filter] = policy
+}
+
+// SideOf is the side of one of Weir's own filters, by its name in a chain.
+func SideOf(filter string) (side conf.Side, ours bool) {
+	switch filter {
+	case ProviderFilter:
+		return conf.Provider, true
+	case ConsumerFilter:
+		return conf.Consumer, true
+	}
+	alone.RLock()
+	defer alone.RUnlock()
+	_, ours = alone.policies[filter]
+	return conf.Provider, ours
 }
 
 func aloneIn(names []string) map[string]bool {
@@ -362,21 +397,22 @@ func primaryIn(names []string, g *Guard) bool {
 	return true
 }
 
-// providerParams reads the limits in a provider's URL.
+// providerParams reads the limits in a provider's URL. Of several exports of a
+// service on one protocol the newest speaks for all of them.
 func (g *Guard) providerParams(c *chain, u *common.URL) *conf.Service {
-	parsed := conf.ParseParams(g.side, c.serviceKey, paramsOf(u))
-	if len(parsed.Faults) == 0 {
+	parsed := conf.ParseParams(g.side, c.serviceKey, ParamsOf(u))
+	if len(parsed.Faults) > 0 {
+		g.runtime.ConfigError(&conf.Error{Faults: parsed.Faults})
+		if last := g.runtime.declaredParams(g.side, c.serviceKey, u.Protocol); last != nil {
+			return last
+		}
 		return &parsed.Service
 	}
-	g.runtime.ConfigError(&conf.Error{Faults: parsed.Faults})
-	if last := g.runtime.lastGood(g.side, c.serviceKey, u.Protocol); last != nil {
-		return last
-	}
-	return &parsed.Service
+	return g.runtime.declare(g.number, g.side, c.serviceKey, u.Protocol, &parsed.Service)
 }
 
-// paramsOf are a URL's params as a flat map.
-func paramsOf(u *common.URL) map[string]string {
+// ParamsOf are a URL's params as a flat map.
+func ParamsOf(u *common.URL) map[string]string {
 	values := u.GetParams()
 	out := make(map[string]string, len(values))
 	for k, v := range values {
@@ -386,9 +422,6 @@ func paramsOf(u *common.URL) map[string]string {
 	}
 	return out
 }
-
-// ParamsOf are a URL's params as a flat map.
-func ParamsOf(u *common.URL) map[string]string { return paramsOf(u) }
 
 // consumerSide is what a consumer's chain knows besides.
 type consumerSide struct {
@@ -408,7 +441,11 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 		ref = retry.NewReference(&parsed.Service)
 	}
 	c.params = ref.Params
-	ref.SetRatio(c.view.Resolve(conf.Consumer, c.service, "", c.params).RetryRefused)
-	cluster := u.GetParam(constant.ClusterKey, constant.ClusterKeyFailover)
+	ref.SetRatio(c.version, c.view.Resolve(conf.Consumer, c.service, "", c.params).RetryRefused)
+	// The reference's own cluster: a provider's may have been merged over it.
+	cluster := ref.Cluster
+	if cluster == "" {
+		cluster = u.GetParam(constant.ClusterKey, constant.ClusterKeyFailover)
+	}
 	c.consumer = consumerSide{ref: ref, address: u.Location, failover: cluster == "" || cluster == constant.ClusterKeyFailover}
 }

@@ -86,33 +86,30 @@ func (r *running) end() {
 
 // failed sorts an error that came out of the inner chain.
 func (m *method) failed(ctx context.Context, res result.Result, err error) call.Outcome {
-	if e, ok := call.As(err); ok {
-		if own(m.chain, err, e) {
-			return call.Rejected
-		}
-		if m.chain.primary {
-			res.SetError(newWireRefusal(e.AsForwarded()))
-		}
-		return call.Forwarded
+	switch outcome, refusal := m.chain.stamp(res, err); {
+	case refusal:
+		return outcome
+	case isNil(err):
+		return call.Failure
 	}
 	return outcomeOf(ctx, err, m.policy.BusinessErrorsFail)
 }
 
-// own reports whether a refusal was made by a guard of this very chain, rather
-// than passed on by the handler.
-func own(c *chain, err error, e *call.RejectError) bool {
-	var w *wireRefusal
-	return errors.As(err, &w) && !w.reject.Forwarded && e.Service() == c.serviceKey
-}
-
-// stampForwarded marks a refusal that the handler of an idle chain passes on.
-func stampForwarded(c *chain, res result.Result) {
-	err := res.Error()
-	e, ok := call.As(err)
-	if !ok || own(c, err, e) {
-		return
+// stamp marks a refusal that the handler passes on as forwarded. One that a
+// guard of this very chain made is left as it is.
+func (c *chain) stamp(res result.Result, err error) (outcome call.Outcome, refusal bool) {
+	e, ok := passedOn(err)
+	if !ok {
+		return 0, false
 	}
-	res.SetError(newWireRefusal(e.AsForwarded()))
+	var w *wireRefusal
+	if errors.As(err, &w) && !w.reject.Forwarded && e.Service() == c.serviceKey {
+		return call.Rejected, true
+	}
+	if c.primary {
+		res.SetError(newWireRefusal(e.AsForwarded()))
+	}
+	return call.Forwarded, true
 }
 
 // refuse answers a call that is not let in.
@@ -131,14 +128,21 @@ func (m *method) wouldRefuse(r *Refusal) {
 	r.note(true)
 }
 
+// pass runs a call without counting it.
+func (c *chain) pass(ctx context.Context, next base.Invoker, inv base.Invocation) result.Result {
+	res := next.Invoke(ctx, inv)
+	if c.primary && res != nil {
+		if err := res.Error(); err != nil {
+			c.stamp(res, err)
+		}
+	}
+	return res
+}
+
 // count runs a call of a method that has statistics and no limit.
 func (m *method) count(ctx context.Context, next base.Invoker, inv base.Invocation) (res result.Result) {
 	if m.stats == nil {
-		res = next.Invoke(ctx, inv)
-		if res != nil && res.Error() != nil && m.chain.primary {
-			stampForwarded(m.chain, res)
-		}
-		return res
+		return m.chain.pass(ctx, next, inv)
 	}
 	var run running
 	run.begin(m, 0)
@@ -162,7 +166,6 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 			return m.refuse(refusal)
 		}
 		m.wouldRefuse(refusal)
-		permit = Permit{}
 	}
 	if s.Waits {
 		now = 0
@@ -196,11 +199,7 @@ func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invoca
 			run.end()
 			outcome = run.outcome
 		}
-		for i := taken - 1; i >= 0; i-- {
-			if permits[i].Held {
-				m.steps[i].Release(permits[i], outcome)
-			}
-		}
+		m.giveBack(permits[:taken], outcome)
 	}()
 	var now time.Duration
 	if m.clock {
@@ -214,7 +213,6 @@ func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invoca
 				return m.refuse(refusal)
 			}
 			m.wouldRefuse(refusal)
-			permit = Permit{}
 		}
 		permits[i], taken = permit, i+1
 		if s.Waits {
@@ -229,4 +227,21 @@ func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invoca
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
+}
+
+// giveBack releases permits, the last first. A release that panics or exits
+// does not keep those before it.
+func (m *method) giveBack(permits []Permit, outcome call.Outcome) {
+	n := len(permits)
+	defer func() {
+		if n > 0 {
+			m.giveBack(permits[:n], outcome)
+		}
+	}()
+	for n > 0 {
+		n--
+		if permits[n].Held {
+			m.steps[n].Release(permits[n], outcome)
+		}
+	}
 }

@@ -15,6 +15,7 @@
 package guard
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -71,13 +72,10 @@ func (r *Refusal) note(observed bool) {
 	} else {
 		r.counter.rejected.Add(1)
 	}
-	// In a storm not even the clock is worth reading each time.
-	if n := r.quiet.Add(1); n > 64 && n%64 != 0 {
-		return
-	}
 	now := int64(clockNow()) + 1
 	last := r.lastLog.Load()
 	if last != 0 && now-last < logEvery || !r.lastLog.CompareAndSwap(last, now) {
+		r.quiet.Add(1)
 		return
 	}
 	verdict := "refused"
@@ -85,7 +83,7 @@ func (r *Refusal) note(observed bool) {
 		verdict = "would refuse (observing)"
 	}
 	logger.Warnf("[Weir][%s] %s a call, resource=%s reason=%s limit=%d suppressed=%d",
-		r.Reject.Guard, verdict, r.Reject.Resource, r.Reject.Reason, r.Reject.Limit, r.quiet.Swap(0)-1)
+		r.Reject.Guard, verdict, r.Reject.Resource, r.Reject.Reason, r.Reject.Limit, r.quiet.Swap(0))
 }
 
 // wireRefusal is a refusal on its way out of a provider. Outer filters see the
@@ -145,14 +143,15 @@ func (r *Rejections) Rejected() int64 { return r.rejected.Sum() }
 // WouldReject is the number of calls that an observing guard let pass.
 func (r *Rejections) WouldReject() int64 { return r.wouldReject.Sum() }
 
-// DubboException turns a refusal in err's chain into the exception that the
-// dubbo protocol carries: a class that Java readers know, and the refusal's text.
+// DubboException turns the refusal that a Guard made or stamped into the
+// exception that the dubbo protocol carries: a class that Java readers know, and
+// the refusal's text. A typed refusal that no Guard has seen is left to dubbo.
 func DubboException(err error) (class, message string, ok bool) {
-	e, ok := call.As(err)
-	if !ok {
+	var w *wireRefusal
+	if err == nil || isNil(err) || !errors.As(err, &w) {
 		return "", "", false
 	}
-	return rpcExceptionClass, e.Error(), true
+	return rpcExceptionClass, w.reject.Error(), true
 }
 
 const rpcExceptionClass = "org.apache.dubbo.rpc.RpcException"

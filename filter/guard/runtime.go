@@ -15,6 +15,7 @@
 package guard
 
 import (
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -36,12 +37,14 @@ type Runtime struct {
 	rejected     weakmap.Map[RejectionKey, Rejections]
 	chains       weakmap.Map[uint64, chain]
 	lastChain    atomic.Uint64
+	lastGuard    atomic.Uint64
 	configErrors atomic.Int64
+	serving      atomic.Bool
 
 	mu       sync.Mutex
-	declared map[declaredKey]*conf.Service // guarded by mu
-	logged   map[string]struct{}           // guarded by mu
-	onWarn   func(string)                  // guarded by mu
+	declared map[declaredKey]declaration // guarded by mu
+	logged   map[string]struct{}         // guarded by mu
+	onWarn   func(string)                // guarded by mu
 }
 
 type declaredKey struct {
@@ -54,7 +57,7 @@ func NewRuntime() *Runtime {
 	return &Runtime{
 		Store:    &conf.Store{},
 		Status:   &rpcstatus.Registry{},
-		declared: map[declaredKey]*conf.Service{},
+		declared: map[declaredKey]declaration{},
 		logged:   map[string]struct{}{},
 	}
 }
@@ -66,18 +69,40 @@ var process = NewRuntime()
 // Process is the runtime of this process.
 func Process() *Runtime { return process }
 
-// Declare notes what the params of an exported service say, as the last good
-// state of them.
-func (rt *Runtime) Declare(side conf.Side, service, protocol string, params *conf.Service) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	rt.declared[declaredKey{side, service, protocol}] = params
+// declaration is what the params of a service said last on a protocol.
+type declaration struct {
+	guard  uint64 // the number of the Guard that met them
+	params *conf.Service
 }
 
-func (rt *Runtime) lastGood(side conf.Side, service, protocol string) *conf.Service {
+// Declare notes what the params of a service say that is about to be exported.
+func (rt *Runtime) Declare(side conf.Side, service, protocol string, params *conf.Service) {
+	rt.declare(rt.lastGuard.Load(), side, service, protocol, params)
+}
+
+// declare notes params met by a Guard and returns those that hold: of several
+// chains of one service and protocol the newest speaks for all, so that a former
+// one does not bring its limits back.
+func (rt *Runtime) declare(guard uint64, side conf.Side, service, protocol string, params *conf.Service) *conf.Service {
+	rt.mu.Lock()
+	key := declaredKey{side, service, protocol}
+	old, there := rt.declared[key]
+	if there && old.guard > guard {
+		rt.mu.Unlock()
+		return old.params
+	}
+	rt.declared[key] = declaration{guard, params}
+	rt.mu.Unlock()
+	if there && !reflect.DeepEqual(old.params, params) {
+		rt.Store.Touch() // other chains of the service go by it too
+	}
+	return params
+}
+
+func (rt *Runtime) declaredParams(side conf.Side, service, protocol string) *conf.Service {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	return rt.declared[declaredKey{side, service, protocol}]
+	return rt.declared[declaredKey{side, service, protocol}].params
 }
 
 // maxLogged bounds the texts remembered as said.
@@ -122,6 +147,9 @@ func (rt *Runtime) once(text string, log func(string)) {
 	}
 }
 
+// Serving reports whether some call of a user's service or reference has come by.
+func (rt *Runtime) Serving() bool { return rt.serving.Load() }
+
 // ConfigErrors is the number of faults met while running.
 func (rt *Runtime) ConfigErrors() int64 { return rt.configErrors.Load() }
 
@@ -148,6 +176,9 @@ type MethodInfo struct {
 // still in use.
 func (rt *Runtime) Methods(f func(MethodInfo)) {
 	rt.chains.Range(func(_ uint64, c *chain) bool {
+		if c.guard.chain.Load() != c {
+			return true // calls under a former plan still run
+		}
 		for _, m := range c.distinct() {
 			f(MethodInfo{c.side, c.serviceKey, c.protocol, c.refID(), m.name, m.policy})
 		}

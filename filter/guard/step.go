@@ -68,7 +68,8 @@ type Step struct {
 	Policy string
 	// Rank orders the steps of a plan.
 	Rank Rank
-	// Observe makes the guard count the step's refusals and let the call pass.
+	// Observe makes the guard count the step's refusals and let the call pass. A
+	// step may then return a permit beside a refusal, to count what runs over.
 	Observe bool
 	// Clock asks for Call.Now.
 	Clock bool
@@ -96,7 +97,15 @@ type Site struct {
 	Policy conf.Effective
 
 	runtime *Runtime
+	version uint64
 }
+
+// Runtime is the runtime that the site belongs to.
+func (s Site) Runtime() *Runtime { return s.runtime }
+
+// Version is that of the configuration that Policy was resolved from. What a
+// site sets in state that plans share must not undo what a newer one has set.
+func (s Site) Version() uint64 { return s.version }
 
 // Builder makes the steps of one policy for a site, none when the site has no
 // such policy.
@@ -113,8 +122,13 @@ var builders struct {
 	list []registration
 }
 
-// RegisterPolicy makes a policy part of the umbrella filter of a side.
+// RegisterPolicy makes a policy part of the umbrella filter of a side. Only
+// providers have policies so far; it panics for a consumer rather than leave one
+// unenforced.
 func RegisterPolicy(policy string, side conf.Side, build Builder) {
+	if side != conf.Provider {
+		panic("weir: the consumer's filter runs no steps yet, policy " + policy)
+	}
 	builders.Lock()
 	defer builders.Unlock()
 	builders.list = append(builders.list, registration{policy, side, build})

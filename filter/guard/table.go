@@ -18,8 +18,8 @@ package guard
 // and short, so a hash over three of their bytes beats that of a map, which
 // reads all of them and is most of what an admitted call would cost.
 type table struct {
-	slots []slot // a power of two, at most a quarter full
-	names int
+	slots   []slot // a power of two, at most a quarter full
+	methods int
 }
 
 type slot struct {
@@ -32,14 +32,17 @@ func newTable(methods map[string]*method) *table {
 	for size < 4*len(methods) {
 		size *= 2
 	}
-	t := &table{slots: make([]slot, size), names: len(methods)}
+	t := &table{slots: make([]slot, size)}
+	distinct := map[*method]struct{}{}
 	for name, m := range methods {
 		i := hash(name) & (size - 1)
 		for t.slots[i].m != nil {
 			i = (i + 1) & (size - 1)
 		}
 		t.slots[i] = slot{name, m}
+		distinct[m] = struct{}{}
 	}
+	t.methods = len(distinct)
 	return t
 }
 

@@ -107,6 +107,6 @@ func Failed(errs []error) (n int) {
 func SkipUnderRaceDetector(t testing.TB, protocol string) {
 	t.Helper()
 	if raceDetector && protocol == Dubbo {
-		t.Skip("getty 1.4.10 races by itself when a session ends")
+		t.Skip("getty 1.4.10 races by itself when a session ends") //nolint:forbidigo // the same test runs without the detector
 	}
 }

@@ -17,6 +17,7 @@ package limits
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -302,11 +303,17 @@ func TestWhatIsWrongIsSaidBeforeTheServiceServes(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAReferenceMadeWhileServingTakesNothingDown(t *testing.T) {
 	p := harness.StartProvider(t, harness.ProviderConfig{Protocol: harness.Triple})
-	_, err := harness.TryDial(harness.ConsumerConfig{Providers: []harness.Endpoint{p.Endpoint}, Params: map[string]string{"weir.retry-refused": "2"}})
-	var e *conf.Error
-	require.ErrorAs(t, err, &e)
-	require.ErrorContains(t, err, "side=consumer")
+	_, err := p.Dial(t).SayHello(background, "x")
+	require.NoError(t, err)
+	before := metric(t, "weir_config_errors_total", nil)
+	late := p.Dial(t, client.WithParam("weir.retry-refused", "2"))
+	require.InDelta(t, before+1, metric(t, "weir_config_errors_total", nil), 0)
+	_, err = late.SayHello(background, "x")
+	require.NoError(t, err)
 }
 
 func TestAUsersListOfFiltersKeepsWeirInTheChain(t *testing.T) { // H11
@@ -382,6 +389,7 @@ func TestMetrics(t *testing.T) {
 		require.Equal(t, 3, weirCalls(t, "provider", p.Group, "SayHello", "rejected"))
 		require.Equal(t, 2, weirCalls(t, "consumer", p.Group, "SayHello", "success"))
 		require.Equal(t, 3, weirCalls(t, "consumer", p.Group, "SayHello", "rejected"))
+		runtime.KeepAlive(c) // the counts of a reference go with it
 		found := false
 		for _, m := range weir.Snapshot().Methods {
 			if m.Side == "provider" && m.Method == "SayHello" && strings.HasPrefix(m.Service, p.Group+"/") {

@@ -47,7 +47,8 @@ func umbrella(side conf.Side) string {
 
 // place puts Weir's filter into a list of names: behind dubbo's graceful
 // shutdown, so that calls that wait are among those that a shutdown waits for;
-// without that at the end of the user's list. A list that names it already
+// without that at the end of the user's list; on a consumer before dubbo's
+// generic filter. A list that names it already
 // decides its place.
 func place(side conf.Side, list string) string {
 	var names []string
@@ -59,6 +60,11 @@ func place(side conf.Side, list string) string {
 	own := umbrella(side)
 	if slices.Contains(names, own) {
 		return list
+	}
+	if i := slices.Index(names, constant.GenericFilterKey); side == conf.Consumer && i >= 0 {
+		// That filter makes a new invocation per attempt: behind it nobody knows
+		// which instances have refused the call.
+		return strings.Join(slices.Insert(names, i, own), ",")
 	}
 	at := slices.Index(names, after[side]) + 1
 	if at == 0 {

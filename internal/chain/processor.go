@@ -81,7 +81,9 @@ func (p *Processor) PostProcessReferenceConfig(u *common.URL) {
 	faults = append(faults, parsed.Faults...)
 	p.warn(parsed.Warnings)
 	p.warnUnknownMethods(view, conf.Consumer, service, u, &parsed.Service)
-	u.SetAttribute(retry.AttributeKey, retry.NewReference(&parsed.Service))
+	ref := retry.NewReference(&parsed.Service)
+	ref.Cluster = u.GetParam(constant.ClusterKey, "")
+	u.SetAttribute(retry.AttributeKey, ref)
 	if view.AutoChain() {
 		u.SetParam(constant.ReferenceFilterKey, place(conf.Consumer, u.GetParam(constant.ReferenceFilterKey, "")))
 	}
@@ -105,7 +107,8 @@ func (p *Processor) settle(faults []conf.Fault, u *common.URL, side conf.Side) {
 		return
 	}
 	err := &conf.Error{Faults: faults}
-	if p.runtime.Store.View().OnError() == conf.Warn {
+	if p.runtime.Store.View().OnError() == conf.Warn || side == conf.Consumer && p.runtime.Serving() {
+		// A reference that is made while calls run must not take them down.
 		p.runtime.ConfigError(err)
 		dropUnknown(u, side)
 		return
@@ -113,14 +116,32 @@ func (p *Processor) settle(faults []conf.Fault, u *common.URL, side conf.Side) {
 	panic(err)
 }
 
-// dropUnknown takes the names out of a chain that nobody registered: a service
-// that serves all the same must not panic on every call.
+// misused says what is wrong with a filter of Weir's own in a list, or "".
+func misused(name string, side conf.Side, seen map[string]bool) string {
+	of, ours := guard.SideOf(name)
+	switch {
+	case !ours:
+		return ""
+	case of != side:
+		return "that is a filter for " + of.String() + "s"
+	case seen[name]:
+		return "the filter stands in the list twice and would take two slots per call"
+	}
+	seen[name] = true
+	return ""
+}
+
+// dropUnknown takes the names out of a chain that nobody registered, and those
+// of Weir that are misused: a service that serves all the same must not panic
+// on every call.
 func dropUnknown(u *common.URL, side conf.Side) {
 	key := filterKey(side)
 	if list := u.GetParam(key, ""); list != "" {
+		seen := map[string]bool{}
 		names := slices.DeleteFunc(strings.Split(list, ","), func(name string) bool {
-			_, ok := extension.GetFilter(strings.TrimSpace(name))
-			return !ok
+			name = strings.TrimSpace(name)
+			_, ok := extension.GetFilter(name)
+			return !ok || misused(name, side, seen) != ""
 		})
 		u.SetParam(key, strings.Join(names, ","))
 	}
@@ -151,12 +172,16 @@ func (p *Processor) declare(service, protocol string, params *conf.Service) []co
 	}
 	var faults []conf.Fault
 	for _, other := range slices.Sorted(maps.Keys(protocols)) {
-		if other == protocol {
-			continue // a second export of the same is a change
+		if other != protocol {
+			faults = append(faults, conf.Differences(conf.Provider, service, other, protocols[other], protocol, params)...)
 		}
-		faults = append(faults, conf.Differences(conf.Provider, service, other, protocols[other], protocol, params)...)
 	}
-	if len(faults) > 0 {
+	if _, again := protocols[protocol]; again {
+		// A second export is a change; the other protocols are expected to follow.
+		for _, f := range faults {
+			p.runtime.Warn(f.String())
+		}
+	} else if len(faults) > 0 {
 		return faults
 	}
 	protocols[protocol] = params
@@ -190,8 +215,16 @@ func unknownFilters(u *common.URL, side conf.Side, service conf.ServiceKey) []co
 		return nil
 	}
 	var faults []conf.Fault
+	seen := map[string]bool{}
 	for _, name := range strings.Split(list, ",") {
 		name = strings.TrimSpace(name)
+		if problem := misused(name, side, seen); problem != "" {
+			faults = append(faults, conf.Fault{
+				Source: "chain", Side: side.String(), Service: service.String(), Key: key, Value: name,
+				Problem: problem, Allowed: "each of Weir's filters once, " + umbrella(side) + " on a " + side.String(),
+			})
+			continue
+		}
 		if _, ok := extension.GetFilter(name); ok {
 			continue
 		}

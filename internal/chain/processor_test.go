@@ -48,7 +48,7 @@ func TestPlace(t *testing.T) {
 		{"nothing", conf.Provider, "", "weir"},
 		{"spaces", conf.Provider, " echo , pshutdown ", "echo,pshutdown,weir"},
 		{"a consumer's default", conf.Consumer, "cshutdown", "cshutdown,weir-consumer"},
-		{"generic", conf.Consumer, "generic,cshutdown,metrics,otelClientTrace,mine", "generic,cshutdown,weir-consumer,metrics,otelClientTrace,mine"},
+		{"generic", conf.Consumer, "generic,cshutdown,metrics,otelClientTrace,mine", "weir-consumer,generic,cshutdown,metrics,otelClientTrace,mine"},
 		{"without graceful shutdown", conf.Consumer, "mine,metrics", "mine,weir-consumer,metrics"},
 		{"a consumer's own place", conf.Consumer, "weir-consumer,cshutdown", "weir-consumer,cshutdown"},
 	} {
@@ -189,7 +189,8 @@ func TestProtocolsOfOneServiceMustAgree(t *testing.T) {
 	p, _ := newProcessor()
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"executes": "5", "methods.Echo.executes": "2"}))
 	p.PostProcessServiceConfig(service("a.Service", "dubbo", map[string]string{"executes": "5", "methods.echo.executes": "2"}))
-	e := faults(t, func() { p.PostProcessServiceConfig(service("a.Service", "dubbo", map[string]string{"executes": "6"})) })
+	p.PostProcessServiceConfig(service("d.Service", "tri", map[string]string{"executes": "5", "methods.echo.executes": "2"}))
+	e := faults(t, func() { p.PostProcessServiceConfig(service("d.Service", "dubbo", map[string]string{"executes": "6"})) })
 	require.ErrorContains(t, e, `tri says "5" and dubbo says "6"`)
 	require.ErrorContains(t, e, "method=echo")
 	require.Nil(t, faults(t, func() {

@@ -32,7 +32,7 @@ import (
 var (
 	siteLabels      = []string{"side", "service", "method"}
 	rejectionLabels = append(append([]string{}, siteLabels...), "guard", "reason")
-	limitLabels     = append(append([]string{}, siteLabels...), "guard", "protocol")
+	limitLabels     = append(append([]string{}, siteLabels...), "guard", "scope", "protocol")
 
 	calls        = desc("weir_calls_total", "Calls by how they ended. Refused ones are among them.", append(append([]string{}, siteLabels...), "outcome"))
 	rejected     = desc("weir_rejected_total", "Calls that a guard refused.", rejectionLabels)
@@ -65,12 +65,17 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect reads the counts.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	counter := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	send := func(kind prometheus.ValueType, d *prometheus.Desc, v float64, labels []string) {
+		m, err := prometheus.NewConstMetric(d, kind, v, labels...)
+		if err != nil {
+			// Collect runs on a goroutine of Prometheus's own: a panic would end
+			// the process.
+			m = prometheus.NewInvalidMetric(d, err)
+		}
+		ch <- m
 	}
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
+	counter := func(d *prometheus.Desc, v float64, labels ...string) { send(prometheus.CounterValue, d, v, labels) }
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) { send(prometheus.GaugeValue, d, v, labels) }
 	for site, f := range c.figures() {
 		for o, n := range f.Outcomes {
 			counter(calls, float64(n), site.Side, site.Service, site.Method, call.Outcome(o).String())
@@ -82,8 +87,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		counter(rejected, float64(r.Rejected()), labels...)
 		counter(wouldReject, float64(r.WouldReject()), labels...)
 	})
-	executelimit.Limiters(func(k executelimit.Key, l *concurrency.Limiter) {
-		labels := []string{conf.Provider.String(), k.Service, k.Method, executelimit.Policy, k.Protocol}
+	executelimit.Limiters(c.runtime, func(k executelimit.Key, l *concurrency.Limiter) {
+		labels := []string{conf.Provider.String(), k.Service, k.Method, executelimit.Policy, string(k.Scope), k.Protocol}
 		gauge(limit, float64(l.Limit()), labels...)
 		gauge(limitUsed, float64(l.Inflight()), labels...)
 	})

@@ -33,17 +33,19 @@ type state struct {
 	mu        sync.Mutex
 	refusedBy []string          // guarded by mu: addresses
 	last      *call.RejectError // guarded by mu
-	finished  bool              // guarded by mu: the caller has its answer
+	finished  uint64            // guarded by mu: the reference's clock when the caller had its answer, 0 before
 }
 
-// Attempt is one try of a call on one instance. The zero value is that of a
-// reference where nothing was ever refused, and does nothing.
+// Attempt is one try of a call on one instance. It ends with exactly one of
+// Served, Done and Reference.Refused. The zero value is that of a reference
+// where nothing was ever refused, and does nothing.
 type Attempt struct {
 	ref      *Reference
 	address  string
-	begun    uint64
-	extra    bool // a try after a refusal, which the budget is answerable for
-	reserved bool // a token was taken for it
+	begun    uint64 // of marks
+	clock    uint64 // of calls
+	extra    bool   // a try after a refusal, which the budget is answerable for
+	reserved bool   // a token was taken for it
 }
 
 // Policy is what the cluster and the URL say about tries of a call.
@@ -51,74 +53,87 @@ type Policy struct {
 	// Failover is set when the cluster loops over instances until one answers.
 	// Others call each instance for a reason of their own.
 	Failover bool
-	// Retries are those that the loop has left to begin with.
+	// Retries are those that are configured for the call.
 	Retries int
 }
 
 // Begin asks whether an attempt may be sent to address. If not it returns the
-// refusal that the call has met before, and the attempt must not be sent.
-func (r *Reference) Begin(inv base.Invocation, address string, p Policy) (Attempt, *call.RejectError) {
+// error that the attempt ends with, and it must not be sent.
+func (r *Reference) Begin(inv base.Invocation, address string, p Policy) (Attempt, error) {
 	if !r.refused.Load() {
 		return Attempt{}, nil
 	}
 	return r.beginSlow(inv, address, p)
 }
 
-func (r *Reference) beginSlow(inv base.Invocation, address string, p Policy) (Attempt, *call.RejectError) {
-	a := Attempt{ref: r, address: address, begun: r.markSeq.Load()}
+func (r *Reference) beginSlow(inv base.Invocation, address string, p Policy) (Attempt, error) {
+	a := Attempt{ref: r, address: address, begun: r.markSeq.Load(), clock: r.clock.Load()}
 	s := stateOf(inv)
 	if s == nil {
 		return a, nil
 	}
 	s.mu.Lock()
-	refusals, last, finished := len(s.refusedBy), s.last, s.finished
+	refusals, last, finished := len(s.refusedBy), s.last, s.finished != 0
 	here := slices.Contains(s.refusedBy, address)
 	s.mu.Unlock()
 	switch {
 	case finished || refusals == 0:
 		return a, nil
-	case here:
+	case here && p.Failover && r.nested() && refusals == 1:
+		// The loop of this group has no other instance; that around it may have.
 		return a, last
+	case here:
+		return a, r.Final(last)
 	case !p.Failover:
 		return a, nil
 	case refusals > 1:
-		return a, last
+		return a, r.Final(last)
 	}
 	a.extra = true
 	now, calls, ratio := r.now(), r.calls.Sum(), r.getRatio()
 	if r.marked(address, now) {
 		a.reserved = r.budget.take(now, calls, ratio)
 		if !a.reserved {
-			return a, last
+			return a, r.Final(last)
 		}
 		return a, nil
 	}
 	if !r.budget.solvent(now, calls, ratio) {
-		return a, last
+		return a, r.Final(last)
 	}
 	return a, nil
 }
 
-// Done reports an attempt that was not refused by the instance.
-func (a Attempt) Done() {
+// Served reports an attempt that the instance admitted and answered.
+func (a Attempt) Served() {
 	if a.ref == nil {
 		return
 	}
-	if a.reserved {
-		a.ref.budget.add(1)
-	}
+	a.Done()
 	a.ref.served(a.address, a.begun)
 }
 
-// Refused reports that the instance at address refused the attempt by itself,
-// and tells whether the call may be tried on another instance.
-func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) (again bool) {
+// Done reports an attempt that the instance did not refuse, of which it is not
+// known whether it admitted it: a stream that was opened, a broken connection.
+func (a Attempt) Done() {
+	if a.reserved {
+		a.ref.budget.giveBack()
+	}
+}
+
+// Refused reports that the instance at address refused the attempt by itself.
+// It returns the error that the attempt ends with: one that lets failover try
+// another instance, or one that ends it.
+func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) error {
 	if a.extra && !a.reserved {
 		// It was tried for free and refused: the budget pays, even in debt.
-		r.budget.add(-1)
+		r.budget.owe()
 	}
 	r.mark(address, e.RetryAfter)
-	s := r.makeState(inv)
+	s := r.makeState(a, inv)
+	if s == nil {
+		return r.Final(e) // nobody waits for it any more
+	}
 	s.mu.Lock()
 	if !slices.Contains(s.refusedBy, address) {
 		s.refusedBy = append(s.refusedBy, address)
@@ -127,7 +142,10 @@ func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Po
 	refusals := len(s.refusedBy)
 	s.mu.Unlock()
 	r.refused.Store(true)
-	return p.Failover && p.Retries > 0 && refusals == 1 && r.getRatio() > 0
+	if p.Failover && p.Retries > 0 && refusals == 1 && r.getRatio() > 0 {
+		return e
+	}
+	return r.Final(e)
 }
 
 func stateOf(inv base.Invocation) *state {
@@ -139,17 +157,21 @@ func stateOf(inv base.Invocation) *state {
 	return s
 }
 
-// makeState returns the invocation's state, a new one when there is none or
-// the call that it belonged to is over.
-func (r *Reference) makeState(inv base.Invocation) *state {
+// makeState returns the state of the attempt's call, a new one when there is
+// none or that of a former call. It returns nil for an attempt of a call that is
+// over: its invocation may be in use for the next already.
+func (r *Reference) makeState(a Attempt, inv base.Invocation) *state {
 	r.stateMu.Lock()
 	defer r.stateMu.Unlock()
 	if s := stateOf(inv); s != nil {
 		s.mu.Lock()
 		finished := s.finished
 		s.mu.Unlock()
-		if !finished {
+		switch {
+		case finished == 0:
 			return s
+		case a.clock < finished:
+			return nil
 		}
 	}
 	s := &state{}
@@ -159,10 +181,14 @@ func (r *Reference) makeState(inv base.Invocation) *state {
 
 // finish marks the call as over, so that an invocation that its program uses
 // again starts without a past.
-func finish(inv base.Invocation) {
-	if s := stateOf(inv); s != nil {
-		s.mu.Lock()
-		s.finished = true
-		s.mu.Unlock()
+func (r *Reference) finish(inv base.Invocation) {
+	s := stateOf(inv)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finished == 0 {
+		s.finished = r.clock.Add(1)
 	}
 }

@@ -23,29 +23,40 @@ const (
 	// floorPerSecond is what the budget gains at least, so that a service with
 	// few calls gets tries too.
 	floorPerSecond = 1.0
-	// maxTokens bounds what quiet times save up.
+	// maxTokens bounds what quiet times save up, and what a burst of free tries
+	// that were refused can owe.
 	maxTokens = 10.0
 )
 
 // budget counts the tries that may be refused again. It gains ratio per call,
-// or one per second if that is more. It is asked only after a refusal.
+// or one per second where that is more. It is asked only after a refusal.
 type budget struct {
 	mu     sync.Mutex
 	tokens float64 // guarded by mu; negative when free tries were refused
 	calls  int64   // guarded by mu: calls seen at the last refill
-	at     time.Duration
-	begun  bool
+	begun  bool    // guarded by mu
+	// The running second, for the floor: when it began and what it has gained.
+	second time.Duration // guarded by mu
+	gained float64       // guarded by mu
+	// forgiven is when a debt was last forgiven.
+	forgiven time.Duration // guarded by mu
 }
 
 // refillLocked adds what calls and time brought since the last refill.
 func (b *budget) refillLocked(now time.Duration, calls int64, ratio float64) {
 	if !b.begun {
-		b.begun, b.tokens, b.at = true, floorPerSecond, now
+		b.begun, b.tokens, b.second, b.forgiven = true, floorPerSecond, now, now-time.Second
 	}
-	elapsed := max(now-b.at, 0).Seconds()
-	gain := max(ratio*float64(calls-b.calls), floorPerSecond*elapsed)
+	gain := ratio * float64(calls-b.calls)
+	b.calls = calls
+	b.gained += gain
+	if n := (now - b.second) / time.Second; n > 0 {
+		// What the calls of these seconds fell short of the floor.
+		gain += max(float64(n)*floorPerSecond-b.gained, 0)
+		b.second += n * time.Second
+		b.gained = 0
+	}
 	b.tokens = min(b.tokens+gain, maxTokens)
-	b.calls, b.at = calls, now
 }
 
 // solvent reports whether the budget is not overdrawn. Nothing is taken.
@@ -68,9 +79,26 @@ func (b *budget) take(now time.Duration, calls int64, ratio float64) bool {
 	return true
 }
 
-// add gives tokens back, or with a negative n takes them even where there are none.
-func (b *budget) add(n float64) {
+// giveBack returns a token that was taken.
+func (b *budget) giveBack() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tokens = min(b.tokens+n, maxTokens)
+	b.tokens = min(b.tokens+1, maxTokens)
+}
+
+// owe takes a token even where there is none.
+func (b *budget) owe() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = max(b.tokens-1, -maxTokens)
+}
+
+// forgive takes a debt back, once per second at most: an instance that was full
+// has served a call, so the next try is likely to be served as well.
+func (b *budget) forgive(now time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.begun && b.tokens < floorPerSecond && now-b.forgiven >= time.Second {
+		b.tokens, b.forgiven = floorPerSecond, now
+	}
 }

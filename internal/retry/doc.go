@@ -21,9 +21,10 @@
 // and hands the caller the refusal itself.
 //
 // The rules: an instance that refused a call never gets that call again. The
-// call may be tried on one other instance. An instance that has not refused
-// lately is tried for free. One that has is tried only against a budget, from
-// which every try that is refused draws; it fills with a share of the calls.
-// A service that is full everywhere is therefore hit once per call and a little
-// more, while one full instance of two costs nobody a call.
+// call may be tried on one other instance; where that one's connection is
+// broken, dubbo's own retries go on as they would. An instance that has not
+// refused lately is tried for free. One that has is tried only against a
+// budget, from which every try that is refused draws; it fills with a share of
+// the calls. A service that is full everywhere is therefore hit once per call
+// and a little more, while one full instance of two costs nobody a call.
 package retry

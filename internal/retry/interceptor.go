@@ -29,8 +29,13 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 )
 
-// AttributeKey is the URL attribute that carries a *Reference.
-const AttributeKey = "weir.reference"
+const (
+	// AttributeKey is the URL attribute that carries a *Reference.
+	AttributeKey = "weir.reference"
+	// ownerKey is the attribute of an invocation that holds the interceptor that
+	// owns the call, where several are nested.
+	ownerKey = "weir.owner"
+)
 
 // Of finds the reference of a URL, or of the one below a registry's.
 func Of(u *common.URL) *Reference {
@@ -45,7 +50,9 @@ func Of(u *common.URL) *Reference {
 }
 
 // Interceptor sees each logical call of one reference once, outside of its
-// retries. dubbo makes one per cluster that it joins.
+// retries. dubbo makes one per cluster that it joins: one per reference, or, for
+// a reference to several groups or registries, some inside of another. Then the
+// outermost owns the call.
 type Interceptor struct {
 	ref atomic.Pointer[Reference]
 	// failback keeps the state of a call, because the cluster runs the call
@@ -58,23 +65,39 @@ func NewInterceptor() cluster.Interceptor { return &Interceptor{} }
 
 // Invoke runs the call and hands its caller the refusal itself.
 func (i *Interceptor) Invoke(ctx context.Context, next base.Invoker, inv base.Invocation) result.Result {
-	ref := i.ref.Load()
+	ref, first := i.ref.Load(), false
 	if ref == nil {
 		if ref = i.learn(next.GetURL()); ref == nil {
 			return next.Invoke(ctx, inv)
 		}
+		first = true // whether others are inside shows only during this call
 	}
+	if first || ref.nested() {
+		if owner, ok := inv.GetAttribute(ownerKey); ok && owner != nil {
+			return next.Invoke(ctx, inv)
+		}
+		inv.SetAttribute(ownerKey, i)
+		defer inv.SetAttribute(ownerKey, nil)
+	}
+	return i.own(ctx, ref, next, inv)
+}
+
+func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker, inv base.Invocation) result.Result {
 	ref.calls.Add(1)
+	if ref.refused.Load() && stateOf(inv) != nil {
+		// The program uses the invocation again; it starts without a past.
+		inv.SetAttribute(stateKey, nil)
+	}
 	res := next.Invoke(ctx, inv)
 	if ref.refused.Load() && !i.failback.Load() {
-		finish(inv)
+		ref.finish(inv)
 	}
 	if res == nil {
 		return res
 	}
 	if err := res.Error(); err != nil {
 		var last *Last
-		if errors.As(err, &last) {
+		if errors.As(err, &last) && last != nil {
 			res.SetError(last.Refusal)
 		}
 	}
@@ -86,20 +109,24 @@ func (i *Interceptor) learn(u *common.URL) *Reference {
 	if ref == nil {
 		return nil
 	}
-	for s := u; s != nil; s = s.SubURL {
-		if s.GetParam(constant.ClusterKey, "") == constant.ClusterKeyFailback {
-			i.failback.Store(true)
-		}
+	cluster := ref.Cluster
+	for s := u; s != nil && cluster == ""; s = s.SubURL {
+		cluster = s.GetParam(constant.ClusterKey, "")
 	}
-	ref.intercepted.Store(true)
-	i.ref.Store(ref)
+	i.failback.Store(cluster == constant.ClusterKeyFailback)
+	if i.ref.CompareAndSwap(nil, ref) {
+		ref.interceptors.Add(1)
+	}
 	return ref
 }
+
+// nested reports whether the reference is a cluster of clusters.
+func (r *Reference) nested() bool { return r.interceptors.Load() > 1 }
 
 // Final wraps a refusal so that failover's loop ends with it. Where no
 // interceptor would unwrap it, it is returned as it is.
 func (r *Reference) Final(e *call.RejectError) error {
-	if r.intercepted.Load() {
+	if r.interceptors.Load() > 0 {
 		return &Last{e}
 	}
 	return e

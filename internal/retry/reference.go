@@ -24,9 +24,13 @@ import (
 	"github.com/weir-go/weir/internal/stripe"
 )
 
-// AvoidFor is how long an instance that refused without saying for how long is
-// held to be full.
-const AvoidFor = time.Second
+const (
+	// AvoidFor is how long an instance that refused without saying for how long
+	// is held to be full.
+	AvoidFor = time.Second
+	// maxAvoid bounds what an instance can say: it comes from the network.
+	maxAvoid = time.Minute
+)
 
 // Reference is what the attempts of one reference share. It is safe for
 // concurrent use.
@@ -35,18 +39,28 @@ type Reference struct {
 	ID uint64
 	// Params are the reference's own, before a provider's are merged over them.
 	Params *conf.Service
+	// Cluster is the reference's own, "" when it is not known. It is set before
+	// the first call.
+	Cluster string
 
 	// started is when the reference was made; times are counted from it, so
 	// that they are monotonic.
 	started time.Time
-	// intercepted is set once the interceptor has seen a call. Only then may an
-	// attempt end with an error that somebody outside must unwrap.
-	intercepted atomic.Bool
+	// interceptors is how many clusters were joined for the reference and have
+	// seen a call. Only behind one may an attempt end with an error that
+	// somebody outside must unwrap; with more than one they are nested.
+	interceptors atomic.Int64
 	// refused is set by the first refusal. Until then no attempt looks further.
 	refused atomic.Bool
-	ratio   atomic.Uint64 // of a float64
-	calls   *stripe.Counter
-	budget  budget
+	// clock grows whenever a call ends that was refused somewhere, and tells an
+	// attempt of that call that comes late from one of the next.
+	clock atomic.Uint64
+
+	ratioMu      sync.Mutex
+	ratioVersion uint64        // guarded by ratioMu
+	ratio        atomic.Uint64 // of a float64
+	calls        *stripe.Counter
+	budget       budget
 
 	stateMu sync.Mutex // guarded by stateMu: making the state of an invocation
 
@@ -66,13 +80,22 @@ var lastID atomic.Uint64
 // NewReference returns the state of a new reference.
 func NewReference(params *conf.Service) *Reference {
 	r := &Reference{ID: lastID.Add(1), Params: params, started: time.Now(), calls: stripe.NewCounter()}
-	r.SetRatio(conf.DefaultRetryRefused)
+	r.clock.Store(1)
+	r.SetRatio(0, conf.DefaultRetryRefused)
 	return r
 }
 
-// SetRatio sets the share of calls that may be refused twice; 0 turns tries on
-// another instance off.
-func (r *Reference) SetRatio(ratio float64) { r.ratio.Store(math.Float64bits(ratio)) }
+// SetRatio sets the share of calls that may be refused twice, as a version of
+// the configuration says; 0 turns tries on another instance off. What an older
+// version says comes too late.
+func (r *Reference) SetRatio(version uint64, ratio float64) {
+	r.ratioMu.Lock()
+	defer r.ratioMu.Unlock()
+	if version >= r.ratioVersion {
+		r.ratioVersion = version
+		r.ratio.Store(math.Float64bits(ratio))
+	}
+}
 
 func (r *Reference) getRatio() float64 { return math.Float64frombits(r.ratio.Load()) }
 
@@ -94,7 +117,7 @@ func (r *Reference) mark(address string, retryAfter time.Duration) {
 		retryAfter = AvoidFor
 	}
 	now := r.now()
-	m := &mark{seq: r.markSeq.Add(1), until: now + retryAfter}
+	m := &mark{seq: r.markSeq.Add(1), until: now + min(retryAfter, maxAvoid)}
 	if _, there := r.marks.Swap(address, m); !there && r.markCount.Add(1) > 64 {
 		// Addresses come and go; what has run out says nothing any more.
 		r.marks.Range(func(key, value any) bool {
@@ -111,13 +134,15 @@ func (r *Reference) served(address string, begun uint64) {
 	if r.markCount.Load() == 0 {
 		return
 	}
-	if v, ok := r.marks.Load(address); ok && v.(*mark).seq <= begun {
-		r.unmark(address, v.(*mark))
+	if v, ok := r.marks.Load(address); ok && v.(*mark).seq <= begun && r.unmark(address, v.(*mark)) {
+		r.budget.forgive(r.now())
 	}
 }
 
-func (r *Reference) unmark(address string, m *mark) {
-	if r.marks.CompareAndDelete(address, m) {
-		r.markCount.Add(-1)
+func (r *Reference) unmark(address string, m *mark) bool {
+	if !r.marks.CompareAndDelete(address, m) {
+		return false
 	}
+	r.markCount.Add(-1)
+	return true
 }

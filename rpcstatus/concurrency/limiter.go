@@ -32,7 +32,10 @@ var ErrLimitReached = errors.New("weir: limit of running calls reached")
 type Limiter struct {
 	limit    atomic.Int64
 	inflight atomic.Int64
-	_        [112]byte // nobody else's counter in the same cache lines
+	// over are calls that run although there was no slot for them: they were only
+	// observed, and count once the limit is enforced.
+	over atomic.Int64
+	_    [104]byte // nobody else's counter in the same cache lines
 }
 
 // New returns a limiter. A limit of 0 and less is unlimited; calls are counted
@@ -45,26 +48,46 @@ func New(limit int) *Limiter {
 
 // TryAcquire takes a slot and reports whether there was one. It never waits.
 //
-// A refusal means that the limit was seen reached: a call that is only about to
-// be refused itself takes no slot from one that could run.
+// It is exact both ways: at no moment are more slots taken than the limit
+// allows, and a refusal means that at some moment of the call all slots were
+// taken by calls that were admitted, never by ones about to be refused.
 func (l *Limiter) TryAcquire() bool {
 	for {
-		// Look before adding: under overload most callers only read, and a
-		// refused one is never counted, not even for a moment.
-		if l.inflight.Load() >= l.limit.Load() {
+		// Look before writing: under overload most callers only read.
+		n := l.inflight.Load()
+		if n+l.over.Load() >= l.limit.Load() {
 			return false
 		}
-		if l.inflight.Add(1) <= l.limit.Load() {
+		// Adding first and stepping back when it was too much would do without
+		// a loop, but for a moment it takes a slot that nobody holds.
+		if l.inflight.CompareAndSwap(n, n+1) {
 			return true
 		}
-		// Several saw the last slot free. Step back and look again: one of them
-		// may have stepped back for this one.
-		l.inflight.Add(-1)
 	}
 }
 
 // Release gives a slot back.
 func (l *Limiter) Release() { l.inflight.Add(-1) }
+
+// Observe takes a slot if there is one, and counts the call as over the limit
+// if there is none. It reports what an enforcing limit would have said: calls
+// over the limit would not run then, so they hold no slot. The call runs in
+// either case and ends with [Limiter.Release] or [Limiter.ReleaseOver].
+func (l *Limiter) Observe() bool {
+	for {
+		n := l.inflight.Load()
+		if n >= l.limit.Load() {
+			l.over.Add(1)
+			return false
+		}
+		if l.inflight.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// ReleaseOver ends a call for which Observe reported false.
+func (l *Limiter) ReleaseOver() { l.over.Add(-1) }
 
 // SetLimit changes the limit while calls run. Nothing is taken from calls that
 // run: a lower limit admits none until enough of them have ended.
@@ -84,6 +107,5 @@ func (l *Limiter) Limit() int64 {
 	return 0
 }
 
-// Inflight is the number of slots taken now. A call that is about to step back
-// may be counted for a moment.
-func (l *Limiter) Inflight() int64 { return l.inflight.Load() }
+// Inflight is the number of slots taken now, calls over the limit included.
+func (l *Limiter) Inflight() int64 { return l.inflight.Load() + l.over.Load() }
