@@ -98,6 +98,9 @@ func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invo
 		return call.Failure
 	}
 	e, ok := decodeWire(err)
+	if !ok && textual[c.protocol] {
+		e, ok = decodeText(err.Error())
+	}
 	if _, typed := call.As(err); typed && !ok {
 		// A guard further in on this side refused it.
 		return call.Rejected

@@ -155,12 +155,29 @@ func (m *method) count(ctx context.Context, next base.Invoker, inv base.Invocati
 // single runs a call of a method with one step: the usual case, without the
 // loops of the general one.
 func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocation) (res result.Result) {
-	s := &m.steps[0]
+	var (
+		s      = &m.steps[0]
+		permit Permit
+		run    running
+		ran    bool
+	)
+	// Deferred before anything is taken: not even a logger that panics may keep it.
+	defer func() {
+		outcome := call.Dropped
+		if ran {
+			run.end()
+			outcome = run.outcome
+		}
+		if permit.Held {
+			s.Release(permit, outcome)
+		}
+	}()
 	var now time.Duration
 	if m.clock {
 		now = clockNow()
 	}
-	permit, refusal := s.Take(Call{ctx, inv, now})
+	var refusal *Refusal
+	permit, refusal = s.Take(Call{ctx, inv, now})
 	if refusal != nil {
 		if !s.Observe {
 			return m.refuse(refusal)
@@ -170,14 +187,8 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 	if s.Waits {
 		now = 0
 	}
-	var run running
 	run.begin(m, now)
-	defer func() {
-		run.end()
-		if permit.Held {
-			s.Release(permit, run.outcome)
-		}
-	}()
+	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
@@ -207,14 +218,15 @@ func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invoca
 	}
 	for i := range m.steps {
 		s := &m.steps[i]
-		permit, refusal := s.Take(Call{ctx, inv, now})
+		var refusal *Refusal
+		permits[i], refusal = s.Take(Call{ctx, inv, now})
+		taken = i + 1
 		if refusal != nil {
 			if !s.Observe {
 				return m.refuse(refusal)
 			}
 			m.wouldRefuse(refusal)
 		}
-		permits[i], taken = permit, i+1
 		if s.Waits {
 			now = 0
 			if m.clock {
