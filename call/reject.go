@@ -48,7 +48,7 @@ type RejectError struct {
 	// Observed is the value that met it. An error that is prepared beforehand
 	// has the limit here.
 	Observed int64
-	// RetryAfter is how long to keep away; 0 when the guard cannot tell.
+	// RetryAfter is how long to keep away; 0 and less when the guard cannot tell.
 	RetryAfter time.Duration
 	// Forwarded is set when the refusal was made further down the call tree
 	// than the service that was called, which ran and passed it on.
@@ -74,12 +74,17 @@ func (e *RejectError) Error() string {
 	return b.String()
 }
 
-// Is makes every refusal match [ErrRejected].
-func (e *RejectError) Is(target error) bool { return target == ErrRejected }
+// Is makes every refusal match [ErrRejected]. A nil pointer is none.
+func (e *RejectError) Is(target error) bool { return e != nil && target == ErrRejected }
 
 // Unwrap is the sentinel of the core that refused, nil when the refusal came
 // over the wire.
-func (e *RejectError) Unwrap() error { return e.cause }
+func (e *RejectError) Unwrap() error {
+	if e == nil {
+		return nil // a handler's nil pointer in an error: nothing here may panic on it
+	}
+	return e.cause
+}
 
 // Service is the service part of the resource.
 func (e *RejectError) Service() string {

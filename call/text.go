@@ -30,11 +30,11 @@ import (
 //	bare    = ALPHA / DIGIT / "." / "_" / "-" / "/" / ":" / "#" / "*" / "$" / "+"
 //	quoted  = a Go string literal in double quotes
 //
-// The whole text must match, from its first byte to its last. The fields
-// guard, resource, reason, limit and observed must be there; retry-after (a Go
-// duration, not negative) and forwarded (true or false) may be. No field comes
-// twice. Fields that a reader does not know are skipped, so later versions can
-// add some.
+// The whole text must match, from its first byte to its last, and be no longer
+// than 4096 bytes. The fields guard, resource, reason, limit and observed must
+// be there; retry-after (a Go duration, not negative, microseconds written us)
+// and forwarded (true or false) may be. No field comes twice. Fields that a
+// reader does not know are skipped, so later versions can add some.
 
 const (
 	textPrefix = "weir: call refused:"
@@ -63,7 +63,8 @@ func (e *RejectError) Fields() []Field {
 		{fieldObserved, strconv.FormatInt(e.Observed, 10)},
 	}
 	if e.RetryAfter > 0 {
-		fields = append(fields, Field{fieldRetryAfter, e.RetryAfter.String()})
+		// Go writes microseconds with a letter that is no ASCII.
+		fields = append(fields, Field{fieldRetryAfter, strings.Replace(e.RetryAfter.String(), "µ", "u", 1)})
 	}
 	if e.Forwarded {
 		fields = append(fields, Field{fieldForwarded, "true"})
@@ -72,21 +73,36 @@ func (e *RejectError) Fields() []Field {
 }
 
 // FromFields reads a refusal back from what [RejectError.Fields] gave. get
-// returns a field's value, or "" when it is not there.
+// returns a field's value, or "" when it is not there. It is as strict as
+// [Parse]: a value is one value and nothing after it.
 func FromFields(get func(key string) string) (*RejectError, bool) {
-	var b strings.Builder
-	b.WriteString(textPrefix)
-	for _, key := range knownFields {
-		if value := get(key); value != "" {
-			b.WriteString(" " + key + "=" + value)
+	var e RejectError
+	size := 0
+	for i, key := range knownFields {
+		text := get(key)
+		if text == "" {
+			if i < requiredFields {
+				return nil, false
+			}
+			continue
+		}
+		if size += len(text); size > maxText || !utf8.ValidString(text) {
+			return nil, false
+		}
+		value, rest, ok := cutValue(text)
+		if !ok || rest != "" || !e.setField(key, value) {
+			return nil, false
 		}
 	}
-	return Parse(b.String())
+	return &e, true
 }
 
+// knownFields begin with the required ones.
 var knownFields = [...]string{
 	fieldGuard, fieldResource, fieldReason, fieldLimit, fieldObserved, fieldRetryAfter, fieldForwarded,
 }
+
+const requiredFields = 5
 
 // quote keeps names that come from the network printable and on one line.
 func quote(value string) string {
@@ -143,7 +159,7 @@ func Parse(text string) (*RejectError, bool) {
 			return nil, false
 		}
 	}
-	for _, key := range [...]string{fieldGuard, fieldResource, fieldReason, fieldLimit, fieldObserved} {
+	for _, key := range knownFields[:requiredFields] {
 		if _, there := seen[key]; !there {
 			return nil, false
 		}
@@ -160,19 +176,25 @@ func cutField(s string) (key, value, rest string, ok bool) {
 	if !ok || !isKey(key) || s == "" {
 		return "", "", "", false
 	}
+	value, rest, ok = cutValue(s)
+	return key, value, rest, ok
+}
+
+// cutValue takes a value from the front of s, which is not empty.
+func cutValue(s string) (value, rest string, ok bool) {
 	if s[0] == '"' {
 		quoted, err := strconv.QuotedPrefix(s)
 		if err != nil {
-			return "", "", "", false
+			return "", "", false
 		}
 		value, err = strconv.Unquote(quoted)
-		return key, value, s[len(quoted):], err == nil
+		return value, s[len(quoted):], err == nil
 	}
 	end := 0
 	for end < len(s) && isBareByte(s[end]) {
 		end++
 	}
-	return key, s[:end], s[end:], end > 0
+	return s[:end], s[end:], end > 0
 }
 
 func isKey(s string) bool {
@@ -191,7 +213,6 @@ func (e *RejectError) setField(key, value string) bool {
 	switch key {
 	case fieldGuard:
 		e.Guard = value
-		return value != ""
 	case fieldResource:
 		e.Resource = value
 	case fieldReason:

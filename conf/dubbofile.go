@@ -24,9 +24,11 @@ import (
 
 // Report is what a check of a document found.
 type Report struct {
-	// Section is true when there is a weir section.
+	// Section is true when there is a weir section, at the top or in dubbo's
+	// config-map.
 	Section bool
-	// Config is what the section says, without what is wrong.
+	// Config is what the section says, without what is wrong: the one at the
+	// top, or where there is none the one in the config-map.
 	Config *Config
 	// Services and References are how many the document has.
 	Services, References int
@@ -34,7 +36,7 @@ type Report struct {
 	Warnings             []string
 }
 
-// Validate checks a YAML document: its weir section, and the limits in the
+// Validate checks a YAML document: its weir sections, and the limits in the
 // params of the services and references of its dubbo section.
 func Validate(source string, data []byte) Report {
 	var r Report
@@ -43,30 +45,80 @@ func Validate(source string, data []byte) Report {
 	r.Services, r.References = dubbo.Services, dubbo.References
 	r.Faults = append(r.Faults, dubbo.Faults...)
 	r.Warnings = append(r.Warnings, dubbo.Warnings...)
+	switch {
+	case dubbo.Section && r.Section:
+		for _, f := range Conflicts(RootKey+":", r.Config, configMapName, dubbo.Config) {
+			f.Source = source + " " + f.Source
+			r.Faults = append(r.Faults, f)
+		}
+	case dubbo.Section:
+		r.Section, r.Config = true, dubbo.Config
+	}
 	return r
 }
 
+const configMapName = "dubbo.custom.config-map." + RootKey
+
 // CheckDubbo looks at the dubbo section of a YAML document: at the params of
-// services and references, and at limits that stand where dubbo drops them.
+// services and references, at limits that stand where dubbo drops them, and at
+// a weir section in the config-map.
 func CheckDubbo(source string, data []byte) Report {
 	var doc yaml.Node
 	if yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc) != nil || len(doc.Content) == 0 {
-		return Report{} // ParseYAML has said so
+		return Report{Config: &Config{}} // ParseYAML has said so
 	}
-	c := dubboChecker{source: source}
-	root := child(resolveAlias(doc.Content[0]), "dubbo")
-	for _, at := range [...]struct {
-		side        Side
-		parent, key string
-	}{{Provider, "provider", "services"}, {Consumer, "consumer", "references"}} {
-		each(child(child(root, at.parent), at.key), func(name string, n *yaml.Node) { c.service(at.side, name, n) })
+	c := dubboChecker{source: source, root: doc.Content[0], expansion: newExpansion(&doc)}
+	c.out.Config = &Config{}
+	root := c.child(c.root, "dubbo")
+	c.side(Provider, c.child(root, "provider"), "services")
+	c.side(Consumer, c.child(root, "consumer"), "references")
+	if section := c.child(c.child(c.child(root, "custom"), "config-map"), RootKey); section != nil {
+		c.section(section)
+	}
+	if c.tooMuch {
+		c.out.Faults = append(c.out.Faults, c.tooLarge(source))
 	}
 	return c.out
 }
 
 type dubboChecker struct {
+	*expansion
 	source string
+	root   *yaml.Node
 	out    Report
+}
+
+func (c *dubboChecker) fault(n *yaml.Node, f Fault) {
+	if len(c.out.Faults) < maxFaults {
+		f.Source = c.at(n)
+		c.out.Faults = append(c.out.Faults, f)
+	}
+}
+
+// section checks the weir section in the config-map.
+func (c *dubboChecker) section(n *yaml.Node) {
+	p := yamlParser{source: c.source, cfg: &Config{}, expansion: c.expansion}
+	p.literal = "dubbo misplaces placeholders below a name with dots in it; write it in a section " + RootKey + ": at the top"
+	p.root(n)
+	c.out.Section, c.out.Config = true, p.cfg
+	c.out.Faults = append(c.out.Faults, p.faults...)
+}
+
+// side checks one side of the dubbo section.
+func (c *dubboChecker) side(side Side, n *yaml.Node, services string) {
+	dropped := func(n *yaml.Node, below string) {
+		c.each(n, func(field string, key, value *yaml.Node) {
+			if k := keyNamed(field); k != nil {
+				c.fault(key, Fault{
+					Side: side.String(), Key: below + field, Value: value.Value, Problem: "dubbo drops this key here",
+					Allowed: fmt.Sprintf("the key below params: of each of the %s, or %s in the section %s: %s:", services, k.section(), RootKey, side),
+				})
+			}
+		})
+	}
+	dropped(n, "")
+	dropped(c.child(n, "params"), "params.")
+	c.each(c.child(n, services), func(name string, _, value *yaml.Node) { c.service(side, name, value) })
 }
 
 func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
@@ -75,70 +127,147 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 	} else {
 		c.out.References++
 	}
-	key := ServiceKey{Group: text(n, "group"), Interface: text(n, "interface"), Version: text(n, "version")}
+	key := ServiceKey{Group: c.text(n, "group"), Interface: c.text(n, "interface"), Version: c.text(n, "version")}
 	service := key.String()
 	if key.Interface == "" {
 		service = name
 	}
-	each(n, func(field string, value *yaml.Node) {
-		if k := keyNamed(field); k != nil {
-			c.out.Faults = append(c.out.Faults, Fault{
-				Source: c.at(value), Side: side.String(), Service: service, Key: field, Value: value.Value,
-				Problem: "dubbo drops this key here", Allowed: "the key below params:",
-			})
-			return
-		}
-		if instead, ok := replaced[field]; ok && value.Value != "" {
-			c.out.Warnings = append(c.out.Warnings, fmt.Sprintf("%s service=%s %s is dubbo-go's own limit; use %s", c.at(value), service, field, instead))
-		}
-	})
-	params, lines := map[string]string{}, map[string]*yaml.Node{}
-	each(child(n, "params"), func(field string, value *yaml.Node) {
-		params[field], lines[field] = value.Value, value
-	})
-	parsed := ParseParams(side, service, params)
-	for _, f := range parsed.Faults {
-		full := f.Key
-		if f.Method != "" {
-			full = methodsPrefix + f.Method + "." + f.Key
-		}
-		f.Source = c.at(lines[full])
-		c.out.Faults = append(c.out.Faults, f)
+	dropped := func(n *yaml.Node, method, allowed string) {
+		c.each(n, func(field string, key, value *yaml.Node) {
+			if keyNamed(field) != nil || method == "" && strings.HasPrefix(field, methodsPrefix) {
+				c.fault(key, Fault{
+					Side: side.String(), Service: service, Method: method, Key: field, Value: value.Value,
+					Problem: "dubbo drops this key here", Allowed: allowed,
+				})
+				return
+			}
+			if instead, ok := replaced[field]; ok && value.Value != "" {
+				c.warn("%s service=%s %s is dubbo-go's own limit; use %s", c.at(key), service, field, instead)
+			}
+		})
 	}
-	c.out.Warnings = append(c.out.Warnings, parsed.Warnings...)
+	dropped(n, "", "the key below params:")
+	if methods := c.child(n, "methods"); methods != nil && methods.Kind == yaml.SequenceNode {
+		for _, m := range methods.Content {
+			method := c.text(m, "name")
+			allowed := methodsPrefix + method + ".<key> below params: of the service"
+			dropped(m, method, allowed)
+			dropped(c.child(m, "params"), method, allowed)
+		}
+	}
+	c.params(side, service, c.child(n, "params"))
+}
+
+// params checks those of one service or reference.
+func (c *dubboChecker) params(side Side, service string, n *yaml.Node) {
+	params, keys := map[string]string{}, map[string]*yaml.Node{}
+	c.each(n, func(field string, key, value *yaml.Node) {
+		keys[field] = key
+		switch {
+		case value.Kind != yaml.ScalarNode:
+			c.fault(key, Fault{
+				Side: side.String(), Service: service, Key: field,
+				Problem: kindName(value) + " where a single value belongs", Allowed: "flat keys, such as " + ExecutesScopeKey,
+			})
+		case ours(field) && strings.Contains(field, ".") && isPlaceholder(value.Value):
+			c.fault(key, Fault{
+				Side: side.String(), Service: service, Key: field, Value: value.Value,
+				Problem: "dubbo cannot load a placeholder below a key with dots in it", Allowed: "a plain value, or the placeholder in the section " + RootKey + ":",
+			})
+		case ours(field) && isPlaceholder(value.Value):
+			c.warn("%s service=%s %s=%s: dubbo fills this in from keys of the same file and not from the environment, which counts in the section %s:",
+				c.at(key), service, field, value.Value, RootKey)
+			params[field] = c.filled(value.Value)
+		default:
+			params[field] = value.Value
+		}
+	})
+	parsed := parseParams(side, service, params)
+	for i, f := range parsed.out.Faults {
+		c.fault(keys[parsed.names[i]], f)
+	}
+	for _, w := range parsed.out.Warnings {
+		c.warn("%s", w)
+	}
+}
+
+// ours reports whether a param is, or looks like, one of Weir's.
+func ours(name string) bool {
+	if rest, ok := strings.CutPrefix(name, methodsPrefix); ok {
+		_, name, _ = cutMethod(rest)
+	}
+	return keyNamed(name) != nil || strings.HasPrefix(name, paramsPrefix) || strings.HasPrefix(name, ExecutesKey+".")
+}
+
+// isPlaceholder reports whether dubbo takes all of a value for a placeholder.
+func isPlaceholder(s string) bool {
+	s = strings.TrimSpace(s)
+	return strings.HasPrefix(s, "${") && strings.HasSuffix(s, "}")
+}
+
+// filled is what dubbo makes of a value that is a placeholder: the value of the
+// key that it names, or its default.
+func (c *dubboChecker) filled(placeholder string) string {
+	inside := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(placeholder), "${"), "}")
+	name, def, _ := strings.Cut(inside, ":")
+	n := c.root
+	for part := range strings.SplitSeq(strings.TrimSpace(name), ".") {
+		n = c.child(n, part)
+	}
+	if n != nil && n.Kind == yaml.ScalarNode && !isNull(n) {
+		return n.Value
+	}
+	return strings.TrimSpace(def)
+}
+
+func (c *dubboChecker) warn(format string, args ...any) {
+	if len(c.out.Warnings) < maxFaults {
+		c.out.Warnings = append(c.out.Warnings, plain(fmt.Sprintf(format, args...)))
+	}
 }
 
 func (c *dubboChecker) at(n *yaml.Node) string {
-	if n == nil {
-		return c.source
-	}
 	return fmt.Sprintf("%s:%d", c.source, n.Line)
 }
 
-// child is the value of a key of a mapping, nil when there is none.
-func child(n *yaml.Node, key string) *yaml.Node {
+// each calls f for the entries of a map as dubbo reads it. What is no map is
+// for dubbo to complain about.
+func (c *dubboChecker) each(n *yaml.Node, f func(name string, key, value *yaml.Node)) {
+	if n == nil {
+		return
+	}
+	c.entries(n, func(e entry) {
+		if e.problem == "" {
+			f(e.name, e.key, e.value)
+		}
+	})
+}
+
+// child is the value of a key of dubbo's, nil when there is none. dubbo reads
+// its own keys in any case of letters.
+func (x *expansion) child(n *yaml.Node, key string) *yaml.Node {
+	if n == nil {
+		return nil
+	}
 	var out *yaml.Node
-	each(n, func(name string, value *yaml.Node) {
-		if name == key {
-			out = value
+	exact := false
+	x.entries(n, func(e entry) {
+		if e.problem == "" && !exact && (e.name == key || out == nil && strings.EqualFold(e.name, key)) {
+			out, exact = e.value, e.name == key
 		}
 	})
 	return out
 }
 
-func text(n *yaml.Node, key string) string {
-	if v := child(n, key); v != nil && v.Kind == yaml.ScalarNode {
-		s, _ := expand(v.Value)
-		return strings.TrimSpace(s)
+// text is a single value below a key, placeholders filled in where they can be.
+func (x *expansion) text(n *yaml.Node, key string) string {
+	v := x.child(n, key)
+	if v == nil || v.Kind != yaml.ScalarNode || isNull(v) {
+		return ""
 	}
-	return ""
-}
-
-func each(n *yaml.Node, f func(string, *yaml.Node)) {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return
+	s, problem := expand(v.Value)
+	if problem != "" {
+		s = v.Value
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		f(n.Content[i].Value, resolveAlias(n.Content[i+1]))
-	}
+	return strings.TrimSpace(s)
 }

@@ -18,11 +18,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Fault is one thing that is wrong in a configuration.
 type Fault struct {
-	// Source is where it stands: "params", "code", "file weir.yaml:12".
+	// Source is where it stands: "params", "code", "weir.yaml:12".
 	Source string
 	// Side, Service and Method tell whose setting it is; empty where it is nobody's.
 	Side, Service, Method string
@@ -34,33 +36,62 @@ type Fault struct {
 	Allowed string
 }
 
-// String is the fault in one line.
+// String is the fault in one line. Long texts are shortened.
 func (f Fault) String() string {
 	var b strings.Builder
-	b.WriteString(f.Source)
+	b.WriteString(plain(f.Source))
 	for _, part := range [...]struct{ name, value string }{
 		{"side", f.Side}, {"service", f.Service}, {"method", f.Method}, {"key", f.Key},
 	} {
-		if part.value != "" {
-			fmt.Fprintf(&b, " %s=%s", part.name, part.value)
+		if part.value == "" {
+			continue
 		}
+		value := shorten(part.value)
+		if !printable(value) || strings.ContainsAny(value, `"=`) {
+			value = strconv.Quote(value)
+		}
+		fmt.Fprintf(&b, " %s=%s", part.name, value)
 	}
 	if f.Problem == "" || f.Value != "" {
-		fmt.Fprintf(&b, " value=%s", strconv.Quote(f.Value))
+		fmt.Fprintf(&b, " value=%s", strconv.Quote(shorten(f.Value)))
 	}
 	b.WriteByte(':')
 	if f.Problem != "" {
 		b.WriteByte(' ')
-		b.WriteString(f.Problem)
+		b.WriteString(plain(f.Problem))
 		if f.Allowed != "" {
 			b.WriteByte(';')
 		}
 	}
 	if f.Allowed != "" {
 		b.WriteString(" allowed: ")
-		b.WriteString(f.Allowed)
+		b.WriteString(plain(f.Allowed))
 	}
 	return b.String()
+}
+
+// plain keeps a text on one line.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+}
+
+// maxQuoted is how much of a value a message shows.
+const maxQuoted = 200
+
+func shorten(s string) string {
+	if len(s) <= maxQuoted {
+		return s
+	}
+	cut := maxQuoted
+	for cut > maxQuoted-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
 }
 
 // Error is all that is wrong in a configuration.

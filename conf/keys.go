@@ -230,8 +230,13 @@ func sectionKey(name string) *key {
 }
 
 // nearest is the candidate that name is most likely a misspelling of, or "".
+// Case does not count.
 func nearest(name string, candidates []string) string {
 	best, at := "", 3
+	if len(name) > maxQuoted {
+		return ""
+	}
+	name = strings.ToLower(name)
 	for _, c := range candidates {
 		if d := distance(name, c); d < at && d < len(c) {
 			best, at = c, d

@@ -36,82 +36,119 @@ type Parsed struct {
 // executes, methods.SayHello.executes and so on. Keys that are not Weir's are
 // left alone, except that ones that look like Weir's are warned about.
 func ParseParams(side Side, service string, params map[string]string) Parsed {
-	p := paramsParser{side: side, service: service}
+	return parseParams(side, service, params).out
+}
+
+func parseParams(side Side, service string, params map[string]string) *paramsParser {
+	p := &paramsParser{side: side, service: service}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p.read(name, params[name])
 	}
-	return p.out
+	return p
 }
 
 type paramsParser struct {
 	side    Side
 	service string
 	out     Parsed
+	// names are the params that out.Faults are about, in the same order.
+	names   []string
 	methods map[string]string // folded name -> as it was written
 }
 
+func (p *paramsParser) fault(name string, f Fault) {
+	f.Source, f.Side, f.Service = originParams, p.side.String(), p.service
+	p.out.Faults = append(p.out.Faults, f)
+	p.names = append(p.names, name)
+}
+
 func (p *paramsParser) read(name, value string) {
-	method, flat, policies, at := "", name, &p.out.Policies, atService
+	method, flat, at := "", name, atService
 	if rest, ok := strings.CutPrefix(name, methodsPrefix); ok {
-		if method, flat, ok = strings.Cut(rest, "."); !ok || method == "" {
+		at = atMethod
+		if method, flat, ok = cutMethod(rest); !ok {
 			return
 		}
-		policies, at = nil, atMethod
 	}
 	k := keyNamed(flat)
 	if k == nil {
 		p.foreign(method, name, flat, value)
 		return
 	}
-	f := Fault{Source: "params", Side: p.side.String(), Service: p.service, Method: method, Key: flat, Value: value, Allowed: k.allowed}
-	if problem := k.misplaced(p.side, at); problem != "" {
-		f.Problem, f.Allowed = problem, ""
-		p.out.Faults = append(p.out.Faults, f)
+	f := Fault{Method: method, Key: flat, Value: value, Allowed: k.allowed}
+	if at == atMethod && !isMethod(method) {
+		f.Problem, f.Allowed = fmt.Sprintf("there is no method named %q", method), methodsPrefix+"<Method>."+flat+" with "+allowedMethod
+		p.fault(name, f)
 		return
 	}
-	expanded, missing := expand(value)
-	if missing != "" {
-		f.Problem = "environment variable " + missing + " is not set and has no default"
-		p.out.Faults = append(p.out.Faults, f)
+	if problem, allowed := k.misplaced(p.side, at); problem != "" {
+		f.Problem, f.Allowed = problem, allowed
+		p.fault(name, f)
 		return
 	}
-	var method1 Policies
-	if policies == nil {
-		if p.methods == nil {
-			p.methods, p.out.Methods = map[string]string{}, map[string]Policies{}
+	filled, problem := expand(value)
+	if problem != "" {
+		f.Problem = problem
+		p.fault(name, f)
+		return
+	}
+	if at == atService {
+		if setChecked(k, &p.out.Policies, filled, at) != nil {
+			f.Problem = expanded(value, filled)
+			p.fault(name, f)
 		}
-		folded := MethodKey(method)
-		if other, ok := p.methods[folded]; ok && other != method {
-			f.Problem, f.Allowed = "methods "+other+" and "+method+" are the same method", "one of them"
-			p.out.Faults = append(p.out.Faults, f)
-			return
-		}
-		p.methods[folded] = method
-		method1 = p.out.Methods[folded]
-		policies = &method1
-	}
-	if err := setChecked(k, policies, expanded, at); err != nil {
-		p.out.Faults = append(p.out.Faults, f)
 		return
 	}
-	if at == atMethod {
-		p.out.Methods[MethodKey(method)] = method1
+	folded := MethodKey(method)
+	if other, ok := p.methods[folded]; ok && other != method {
+		f.Problem, f.Allowed = "methods "+other+" and "+method+" are the same method", "one of them"
+		p.fault(name, f)
+		return
 	}
+	if p.methods == nil {
+		p.methods, p.out.Methods = map[string]string{}, map[string]Policies{}
+	}
+	p.methods[folded] = method
+	policies := p.out.Methods[folded]
+	if setChecked(k, &policies, filled, at) != nil {
+		f.Problem = expanded(value, filled)
+		p.fault(name, f)
+		return
+	}
+	p.out.Methods[folded] = policies
 }
 
-// misplaced says why the key must not stand at a side and level, or "".
-func (k *key) misplaced(side Side, at level) string {
+// cutMethod parts what follows "methods." into a method and a key. A key of
+// Weir's counts whole, so that a method's name that is missing or has dots in it
+// is noticed. It reports false for what is nobody's.
+func cutMethod(rest string) (method, flat string, ok bool) {
+	for _, k := range keys {
+		before, found := strings.CutSuffix(rest, k.name)
+		if found && len(k.name) > len(flat) && (before == "" || strings.HasSuffix(before, ".")) {
+			method, flat, ok = strings.TrimSuffix(before, "."), k.name, true
+		}
+	}
+	if ok {
+		return method, flat, true
+	}
+	method, flat, ok = strings.Cut(rest, ".")
+	return method, flat, ok && method != ""
+}
+
+// misplaced says why the key must not stand at a side and level, or "", and
+// where it may.
+func (k *key) misplaced(side Side, at level) (problem, allowed string) {
 	switch {
 	case !k.on(side):
 		other := Provider
 		if side == Provider {
 			other = Consumer
 		}
-		return fmt.Sprintf("%s is a %s's key and has no effect on a %s", k.name, other, side)
+		return fmt.Sprintf("%s is a %s's key and has no effect on a %s", k.name, other, side), "on a " + other.String()
 	case k.levels&at == 0:
-		return k.name + " cannot be set for a single method"
+		return k.name + " cannot be set for a single method", "for a whole service or reference, or for all of them"
 	}
-	return ""
+	return "", ""
 }
 
 // setChecked sets a value and turns down what only one level allows.
@@ -125,10 +162,7 @@ func setChecked(k *key, p *Policies, value string, at level) error {
 // foreign looks at a key that is not in the table.
 func (p *paramsParser) foreign(method, full, flat, value string) {
 	if strings.HasPrefix(flat, paramsPrefix) || strings.HasPrefix(flat, ExecutesKey+".") {
-		p.out.Faults = append(p.out.Faults, Fault{
-			Source: "params", Side: p.side.String(), Service: p.service, Method: method, Key: flat, Value: value,
-			Problem: "unknown key", Allowed: hint(flat, keyNames(p.side)),
-		})
+		p.fault(full, Fault{Method: method, Key: flat, Value: value, Problem: "unknown key", Allowed: hint(flat, keyNames(p.side))})
 		return
 	}
 	if value == "" {
@@ -146,11 +180,18 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 	}
 	if near := nearest(flat, keyNames(p.side)); near != "" {
 		p.warn("%s=%s has no effect; did you mean %s?", full, value, near)
+		return
+	}
+	for _, k := range keys {
+		if method == "" && strings.HasSuffix(flat, "."+k.name) {
+			p.warn("%s=%s has no effect; for one method write %s<Method>.%s", full, value, methodsPrefix, k.name)
+			return
+		}
 	}
 }
 
 func (p *paramsParser) warn(format string, args ...any) {
-	p.out.Warnings = append(p.out.Warnings, fmt.Sprintf("service=%s side=%s ", p.service, p.side)+fmt.Sprintf(format, args...))
+	p.out.Warnings = append(p.out.Warnings, plain(fmt.Sprintf("service=%s side=%s ", p.service, p.side)+fmt.Sprintf(format, args...)))
 }
 
 func keyNames(side Side) []string {

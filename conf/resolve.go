@@ -14,6 +14,10 @@
 
 package conf
 
+import (
+	"slices"
+)
+
 const (
 	originDefault = "default"
 	originParams  = "params"
@@ -24,7 +28,7 @@ type Setting struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Source string `json:"source"`
-	// Level is method, service, side or default.
+	// Level is method, service or side.
 	Level string `json:"level"`
 }
 
@@ -40,7 +44,8 @@ type Effective struct {
 	Stats *bool
 	// BusinessErrorsFail makes business errors count as failures.
 	BusinessErrorsFail bool
-	// Settings tells every value that some source set.
+	// Settings tells every value that some source set and that counts, once. A
+	// key is there twice where two values hold side by side.
 	Settings []Setting
 }
 
@@ -87,6 +92,9 @@ type resolver struct {
 
 func (r *resolver) executes(e *Effective) {
 	global, _ := r.view.Mode()
+	var noted Policies
+	r.apply(e, ExecutesScopeKey, &noted, anywhere)
+	r.apply(e, ExecutesModeKey, &noted, anywhere)
 	limit := func(levels level) Limit {
 		var p Policies
 		if !r.apply(e, ExecutesKey, &p, levels) {
@@ -124,7 +132,9 @@ func (r *resolver) apply(e *Effective, name string, p *Policies, levels level) b
 	if k.set(p, value) != nil {
 		return false // cannot be: sources are checked
 	}
-	e.Settings = append(e.Settings, Setting{Key: name, Value: value, Source: source, Level: at})
+	if s := (Setting{Key: name, Value: value, Source: source, Level: at}); !slices.Contains(e.Settings, s) {
+		e.Settings = append(e.Settings, s)
+	}
 	return true
 }
 

@@ -16,6 +16,7 @@ package conf
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -25,10 +26,11 @@ import (
 var errValue = errors.New("not allowed")
 
 // parseLimit reads a whole decimal number in the range of Java's int. No
-// space, sign of plus, fraction, exponent or other base is taken.
+// space, sign of plus, fraction, exponent or other base is taken, and no
+// leading zero: YAML reads 010 as eight.
 func parseLimit(s string) (int, error) {
 	digits := strings.TrimPrefix(s, "-")
-	if digits == "" || len(digits) > 10 {
+	if digits == "" || len(digits) > 10 || digits[0] == '0' && len(digits) > 1 {
 		return 0, errValue
 	}
 	for i := range len(digits) {
@@ -43,8 +45,11 @@ func parseLimit(s string) (int, error) {
 	return int(n), nil
 }
 
-// parseRatio reads a decimal fraction from 0 to 1.
+// parseRatio reads a decimal fraction from 0 to 1, without needless zeros in front.
 func parseRatio(s string) (float64, error) {
+	if len(s) > 1 && s[0] == '0' && s[1] != '.' {
+		return 0, errValue
+	}
 	for i := range len(s) {
 		if (s[i] < '0' || s[i] > '9') && s[i] != '.' {
 			return 0, errValue
@@ -77,30 +82,46 @@ func parseOneOf[T ~string](s string, allowed ...T) (T, error) {
 	return "", errValue
 }
 
-// expand replaces ${NAME} and ${NAME:default} by the environment's value. It
-// returns the name of a variable that is neither set nor has a default.
-func expand(s string) (out, missing string) {
-	for from := 0; ; {
-		start := strings.Index(s[from:], "${")
-		if start < 0 {
-			return s, ""
+// expand replaces ${NAME} and ${NAME:default} by the environment's value, which
+// is not expanded again. A variable that is empty has its default. problem says
+// what is wrong with a placeholder, "" for nothing.
+func expand(s string) (out, problem string) {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, "${")
+		b.WriteString(before)
+		if !ok {
+			return b.String(), ""
 		}
-		start += from
-		length := strings.IndexByte(s[start:], '}')
-		if length < 0 {
-			return s, ""
+		inside, after, ok := strings.Cut(rest, "}")
+		if !ok {
+			return "", "a placeholder has no end"
 		}
-		name, def, hasDefault := strings.Cut(s[start+2:start+length], ":")
-		value, ok := os.LookupEnv(name)
+		if strings.Contains(inside, "${") {
+			return "", "a placeholder stands inside of another"
+		}
+		name, def, hasDefault := strings.Cut(inside, ":")
+		if name == "" {
+			return "", "a placeholder has no name"
+		}
+		value, set := os.LookupEnv(name)
 		switch {
-		case ok && value != "":
+		case value != "":
 		case hasDefault:
 			value = def
-		case !ok:
-			return s, name
+		case !set:
+			return "", "environment variable " + name + " is not set and has no default"
 		}
-		s = s[:start] + value + s[start+length+1:]
-		// What was put in is not expanded again.
-		from = start + len(value)
+		b.WriteString(value)
+		s = after
 	}
+}
+
+// expanded says what a value is once placeholders are filled in, for the fault
+// of one that is not allowed then.
+func expanded(raw, value string) string {
+	if raw == value {
+		return ""
+	}
+	return fmt.Sprintf("with the environment filled in it is %q", shorten(value))
 }

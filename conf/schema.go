@@ -18,6 +18,8 @@ import (
 	"encoding/json"
 )
 
+//go:generate sh -c "go run ../cmd/weir schema > ../docs/weir.schema.json"
+
 // Schema is the JSON Schema of a document with a weir section, made from the
 // table of keys, for editors to complete and check.
 func Schema() []byte {
@@ -30,11 +32,13 @@ func Schema() []byte {
 		"consumer":      sideSchema(Consumer),
 	}
 	doc := map[string]any{
-		"$schema":     "https://json-schema.org/draft/2020-12/schema",
-		"title":       "Weir in a dubbo-go configuration",
-		"type":        "object",
-		"properties":  map[string]any{RootKey: object(root)},
-		"description": "The weir section stands beside the dubbo section or in a file of its own. Every value may be a ${NAME:default} placeholder.",
+		"$schema":    "https://json-schema.org/draft/2020-12/schema",
+		"title":      "Weir in a dubbo-go configuration",
+		"type":       "object",
+		"properties": map[string]any{RootKey: orNull(object(root))},
+		// A dotted key at the top is not read.
+		"patternProperties": map[string]any{`^` + RootKey + `\.`: false},
+		"description":       "The weir section stands beside the dubbo section or in a file of its own. Every value may be a ${NAME:default} placeholder.",
 	}
 	out, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
@@ -44,24 +48,28 @@ func Schema() []byte {
 }
 
 func object(properties map[string]any) map[string]any {
-	return map[string]any{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-func mapOf(value map[string]any, names string) map[string]any {
-	return map[string]any{
-		"type":                 []string{"object", "null"},
-		"additionalProperties": value,
-		"propertyNames":        map[string]any{"pattern": names},
-	}
+// orNull also lets a map be left empty. A key without a value has none.
+func orNull(object map[string]any) map[string]any {
+	object["type"] = []string{"object", "null"}
+	return object
+}
+
+func mapOf(value, names map[string]any) map[string]any {
+	return orNull(map[string]any{"additionalProperties": value, "propertyNames": names})
 }
 
 func sideSchema(side Side) map[string]any {
-	method := object(levelSchema(side, atMethod))
 	service := levelSchema(side, atService)
-	service["methods"] = mapOf(method, `^\S+$`)
+	service["methods"] = mapOf(orNull(object(levelSchema(side, atMethod))), map[string]any{"pattern": `^[^\s.,/:#*{}]+$`})
 	defaults := levelSchema(side, atDefaults)
-	defaults["services"] = mapOf(object(service), `^([^\s/]+/)?[^\s/:]+(:[^\s:]+)?$`)
-	return object(defaults)
+	defaults["services"] = mapOf(orNull(object(service)), map[string]any{
+		"pattern": `^([^\s/]+/)?[^\s/:]+(:[^\s:/]+)?$`,
+		"not":     map[string]any{"pattern": `\$\{`},
+	})
+	return orNull(object(defaults))
 }
 
 // levelSchema has every key in its flat form and, where it has parts, as a map.
@@ -118,14 +126,16 @@ func keySchema(k *key) map[string]any {
 // numberPattern is a number in quotes, which is read like one without.
 func numberPattern(kind string) string {
 	if kind == "integer" {
-		return `^-?[0-9]{1,10}$`
+		return `^-?(0|[1-9][0-9]{0,9})$`
 	}
-	return `^[0-9.]+$`
+	return `^(0(\.[0-9]*)?|\.[0-9]+|1(\.0*)?)$`
 }
+
+const placeholderPattern = `\$\{[^}]+\}`
 
 func placeholder(also string) map[string]any {
 	return map[string]any{"type": "string", "anyOf": []any{
-		map[string]any{"pattern": `\$\{[^}]+\}`},
+		map[string]any{"pattern": placeholderPattern},
 		map[string]any{"pattern": also},
 	}}
 }
@@ -141,7 +151,7 @@ func booleanSchema() map[string]any {
 func enumSchema(values []string) map[string]any {
 	return map[string]any{"anyOf": []any{
 		map[string]any{"enum": values},
-		map[string]any{"type": "string", "pattern": `\$\{[^}]+\}`},
+		map[string]any{"type": "string", "pattern": placeholderPattern},
 	}}
 }
 

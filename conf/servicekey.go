@@ -16,6 +16,7 @@ package conf
 
 import (
 	"strings"
+	"unicode"
 )
 
 // ServiceKey names a service as dubbo does: group, interface and version.
@@ -24,12 +25,11 @@ type ServiceKey struct {
 }
 
 // ParseServiceKey reads [group/]interface[:version]. It reports false when
-// there is no interface, or a space or control character in the text.
+// there is no interface, a part is empty or cannot be one, there are spaces or
+// characters that do not print, or a placeholder, which is not filled in here.
 func ParseServiceKey(s string) (ServiceKey, bool) {
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] == 0x7f {
-			return ServiceKey{}, false
-		}
+	if !printable(s) || strings.Contains(s, "${") {
+		return ServiceKey{}, false
 	}
 	var k ServiceKey
 	if group, rest, ok := strings.Cut(s, "/"); ok {
@@ -38,8 +38,31 @@ func ParseServiceKey(s string) (ServiceKey, bool) {
 		}
 		k.Group, s = group, rest
 	}
-	k.Interface, k.Version, _ = strings.Cut(s, ":")
-	return k, k.Interface != "" && !strings.HasSuffix(s, ":")
+	var versioned bool
+	k.Interface, k.Version, versioned = strings.Cut(s, ":")
+	if k.Interface == "" || strings.Contains(s, "/") || versioned && k.Version == "" || strings.Contains(k.Version, ":") {
+		return ServiceKey{}, false
+	}
+	return k, true
+}
+
+// printable reports whether a name has neither spaces nor characters that one
+// cannot see.
+func printable(s string) bool {
+	for _, r := range s {
+		if r == ' ' || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+const allowedMethod = "a method's name, without spaces and any of . , / : # * { }"
+
+// isMethod reports whether a name can be that of a method. There is no pattern
+// for all of them: that is what the service's own level is for.
+func isMethod(name string) bool {
+	return name != "" && printable(name) && !strings.ContainsAny(name, ".,/:#*{}")
 }
 
 // String is the key as dubbo writes it.

@@ -20,6 +20,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"time"
 )
@@ -57,11 +58,13 @@ func (f File) Name() string { return "file " + f.Path }
 // Read reads the file. Its errors are those of opening it, or an [Error]; with
 // the latter the set holds what is right.
 //
+// Only a regular file of at most 4 MiB is read.
+//
 // A file with no content at all is an error: that is what a reader sees while
 // somebody else truncates and writes it. To take all settings back, write an
 // empty section.
 func (f File) Read(context.Context) (Set, error) {
-	data, err := os.ReadFile(f.Path)
+	data, err := readFile(f.Path)
 	if err != nil {
 		return Set{}, fmt.Errorf("weir: %w", err)
 	}
@@ -80,10 +83,35 @@ func (f File) Read(context.Context) (Set, error) {
 	return set, AsError(faults)
 }
 
+const maxFile = 4 << 20
+
+// readFile reads a file that may be named by mistake: it neither waits for a
+// pipe nor follows a device without end.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	return data, err
+}
+
 // Watch reads src every interval until ctx ends. A set of another version than
 // have is given to apply once two readings in a row agree on it, so that a file
 // caught while it is written is not taken for the whole. Errors go to fail, each
-// text once until a reading succeeds. Both are called on Watch's goroutine.
+// text once until a reading succeeds. Both are called on Watch's goroutine, and
+// not for what is read after ctx has ended.
 func Watch(ctx context.Context, src Source, interval time.Duration, have string, apply func(Set), fail func(error)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -95,6 +123,9 @@ func Watch(ctx context.Context, src Source, interval time.Duration, have string,
 		case <-tick.C:
 		}
 		set, err := src.Read(ctx)
+		if ctx.Err() != nil {
+			return // reading may have taken a while
+		}
 		switch {
 		case err != nil:
 			pending = have

@@ -15,6 +15,7 @@
 package conf
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -104,7 +105,7 @@ func (s *Store) publishLocked() {
 // Mode is the mode that holds for all guards, and where it comes from.
 func (v *View) Mode() (Mode, string) {
 	for slot, l := range v.layers {
-		if l.cfg != nil && l.cfg.Mode != "" && (Slot(slot) == FromCode || v.envMode == "") {
+		if l.cfg != nil && l.cfg.Mode != "" {
 			return l.cfg.Mode, l.origin
 		}
 		if Slot(slot) == FromCode && v.envMode != "" {
@@ -134,8 +135,8 @@ func (v *View) OnError() OnError {
 	return Fail
 }
 
-// MethodsOf lists the methods that some source names for a service, as keys
-// made by [MethodKey].
+// MethodsOf lists the methods that some source names for a service, each once
+// and sorted, as keys made by [MethodKey].
 func (v *View) MethodsOf(side Side, service ServiceKey) []string {
 	var names []string
 	for _, l := range v.layers {
@@ -148,7 +149,8 @@ func (v *View) MethodsOf(side Side, service ServiceKey) []string {
 			}
 		}
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (c *Config) section(side Side) *Section {

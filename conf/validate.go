@@ -19,6 +19,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Checked returns a copy of c with its names in canonical form, and what is
@@ -38,7 +39,7 @@ func (c *Config) Checked(source string) (*Config, []Fault) {
 	}
 	if c.OnError != "" {
 		if _, err := parseOneOf(string(c.OnError), Fail, Warn); err != nil {
-			v.faults = append(v.faults, Fault{Source: source, Key: "on-error", Value: string(c.OnError), Allowed: "fail or warn"})
+			v.faults = append(v.faults, Fault{Source: source, Key: "on-error", Value: string(c.OnError), Allowed: allowedOnError})
 			out.OnError = ""
 		}
 	}
@@ -55,7 +56,7 @@ type checker struct {
 func (v *checker) section(side Side, s Section) Section {
 	out := Section{Policies: v.policies(side, "", "", atDefaults, s.Policies)}
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
-		f := Fault{Source: v.source, Side: side.String(), Key: "services", Value: name, Problem: "not a service", Allowed: "[group/]interface[:version]"}
+		f := Fault{Source: v.source, Side: side.String(), Key: "services", Value: name, Problem: notA("service", name), Allowed: allowedService}
 		sk, ok := ParseServiceKey(name)
 		if !ok {
 			v.faults = append(v.faults, f)
@@ -77,15 +78,19 @@ func (v *checker) section(side Side, s Section) Section {
 func (v *checker) service(side Side, name string, s Service) Service {
 	out := Service{Policies: v.policies(side, name, "", atService, s.Policies)}
 	for _, m := range slices.Sorted(maps.Keys(s.Methods)) {
+		f := Fault{Source: v.source, Side: side.String(), Service: name, Key: "methods", Value: m, Problem: notA("method", m), Allowed: allowedMethod}
+		if !isMethod(m) {
+			v.faults = append(v.faults, f)
+			continue
+		}
 		folded := MethodKey(m)
+		if _, twice := out.Methods[folded]; twice {
+			f.Problem, f.Allowed = methodTwice, "once"
+			v.faults = append(v.faults, f)
+			continue
+		}
 		if out.Methods == nil {
 			out.Methods = map[string]Policies{}
-		}
-		_, twice := out.Methods[folded]
-		if twice || m == "" {
-			v.faults = append(v.faults, Fault{Source: v.source, Side: side.String(), Service: name, Key: "methods", Value: m,
-				Problem: "no name, or the method stands here twice (the case of its first letter does not matter)", Allowed: "once"})
-			continue
 		}
 		out.Methods[folded] = v.policies(side, name, m, atMethod, s.Methods[m])
 	}
@@ -100,8 +105,8 @@ func (v *checker) policies(side Side, service, method string, at level, p Polici
 			continue
 		}
 		f := Fault{Source: v.source, Side: side.String(), Service: service, Method: method, Key: k.section(), Value: value, Allowed: k.allowed}
-		if problem := k.misplaced(side, at); problem != "" {
-			f.Problem, f.Allowed = problem, ""
+		if problem, allowed := k.misplaced(side, at); problem != "" {
+			f.Problem, f.Allowed = problem, allowed
 			v.faults = append(v.faults, f)
 			continue
 		}
@@ -183,42 +188,56 @@ func (c *Config) settings() map[settingKey]string {
 	return out
 }
 
+func allowedDifference(k *key) string {
+	if ofExecutes(k) {
+		return "the same for all protocols, or executes.scope: protocol"
+	}
+	return "the same for all protocols"
+}
+
+func ofExecutes(k *key) bool {
+	return k.name == ExecutesKey || strings.HasPrefix(k.name, ExecutesKey+".")
+}
+
 // Differences are the settings in which the params of one service differ
 // between two protocols that share its limits. Where each protocol counts by
-// itself they may.
-func Differences(side Side, service, protocolA string, a *Service, protocolB string, b *Service) []Fault {
+// itself, which any source in v may say, its limits may differ; its statistics
+// are shared all the same.
+func Differences(v *View, side Side, service ServiceKey, protocolA string, a *Service, protocolB string, b *Service) []Fault {
 	var faults []Fault
-	perProtocol := func(s *Service, method string) bool {
-		p := s.Methods[method]
-		if p.Executes == nil || p.Executes.Scope == "" {
-			p = s.Policies
+	apart := func(method string) bool {
+		for _, s := range [...]*Service{a, b} {
+			r := resolver{view: v, side: side, service: service, method: method, params: s}
+			if scope, _, _, _ := r.lookup(keyNamed(ExecutesScopeKey), anywhere); scope != string(ScopeProtocol) {
+				return false
+			}
 		}
-		return p.Executes != nil && p.Executes.Scope == ScopeProtocol
+		return true
 	}
-	compare := func(method string, pa, pb Policies) {
-		if perProtocol(a, method) && perProtocol(b, method) {
-			return
-		}
+	compare := func(method string) {
 		for _, k := range keys {
-			va, okA := k.get(&pa)
-			vb, okB := k.get(&pb)
-			if va == vb && okA == okB {
+			va, own := a.say(k, method)
+			vb, ownB := b.say(k, method)
+			if va == vb || ofExecutes(k) && apart(method) {
 				continue
 			}
-			said := func(v string, ok bool) string {
-				if !ok {
+			if method != "" && !own && !ownB && !(ofExecutes(k) && apart("")) {
+				continue // told for the service
+			}
+			said := func(text string) string {
+				if text == "" {
 					return "nothing"
 				}
-				return strconv.Quote(v)
+				return strconv.Quote(text)
 			}
 			faults = append(faults, Fault{
-				Source: originParams, Side: side.String(), Service: service, Method: method, Key: k.name, Value: vb,
-				Problem: fmt.Sprintf("protocols share a service's limits, but %s says %s and %s says %s", protocolA, said(va, okA), protocolB, said(vb, okB)),
-				Allowed: "the same for all protocols, or executes.scope: protocol",
+				Source: originParams, Side: side.String(), Service: service.String(), Method: method, Key: k.name, Value: vb,
+				Problem: fmt.Sprintf("protocols share a service's limits, but %s says %s and %s says %s", protocolA, said(va), protocolB, said(vb)),
+				Allowed: allowedDifference(k),
 			})
 		}
 	}
-	compare("", a.Policies, b.Policies)
+	compare("")
 	methods := map[string]bool{}
 	for m := range a.Methods {
 		methods[m] = true
@@ -227,7 +246,19 @@ func Differences(side Side, service, protocolA string, a *Service, protocolB str
 		methods[m] = true
 	}
 	for _, m := range slices.Sorted(maps.Keys(methods)) {
-		compare(m, a.Methods[m], b.Methods[m])
+		compare(m)
 	}
 	return faults
+}
+
+// say is what params say of a key for a method, "" for nothing, and whether
+// they say it of this method alone. Without a method it is about the service.
+func (s *Service) say(k *key, method string) (text string, own bool) {
+	if method != "" {
+		if text, ok := s.get(k, atMethod, method); ok {
+			return text, true
+		}
+	}
+	text, _ = s.get(k, atService, "")
+	return text, false
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -34,33 +35,70 @@ const RootKey = "weir"
 func ParseYAML(source string, data []byte) (cfg *Config, found bool, faults []Fault) {
 	p := yamlParser{source: source, cfg: &Config{}}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, more yaml.Node
+	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
 			return p.cfg, false, nil
 		}
-		return p.cfg, false, []Fault{{Source: source, Problem: strings.TrimPrefix(err.Error(), "yaml: "), Allowed: "a YAML document"}}
+		return p.cfg, false, []Fault{unreadable(source, err, "a YAML document")}
 	}
-	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		p.fault(&more, where{}, "", Fault{Problem: "a second document or something unreadable follows the first", Allowed: "one document"})
-	}
+	p.expansion = newExpansion(&doc)
 	root := resolveAlias(doc.Content[0])
-	if root.Kind != yaml.MappingNode {
-		if root.Tag != "!!null" {
-			p.fault(root, where{}, "", Fault{Problem: "the document is " + kindName(root), Allowed: "a map"})
-		}
+	if root.Kind != yaml.MappingNode && !isNull(root) {
+		p.fault(root, where{}, "", Fault{Problem: "the document is " + kindName(root), Allowed: "a map"})
 		return p.cfg, false, p.faults
 	}
-	p.eachField(root, where{}, func(name string, _, value *yaml.Node) {
+	p.eachField(root, where{}, "", func(name string, key, value *yaml.Node) {
 		switch {
 		case name == RootKey:
 			found = true
 			p.root(value)
+		case strings.EqualFold(name, RootKey):
+			p.fault(key, where{}, name, Fault{Problem: "the section is not read under this name", Allowed: RootKey + ":"})
 		case strings.HasPrefix(name, RootKey+"."):
-			p.fault(value, where{}, name, Fault{Problem: "a dotted key at the top is not read", Allowed: "the key nested below " + RootKey + ":"})
+			p.fault(key, where{}, name, Fault{Problem: "a dotted key at the top is not read", Allowed: "the key nested below " + RootKey + ":"})
+		case name == "dubbo":
+			if misplaced := p.expansion.child(value, RootKey); misplaced != nil {
+				p.fault(misplaced, where{}, "dubbo."+RootKey, Fault{Problem: "the section is not read here", Allowed: RootKey + ": at the top, beside dubbo:"})
+			}
 		}
 	})
-	return p.cfg, found, p.faults
+	p.rest(dec, found)
+	return p.cfg, found, p.done()
+}
+
+// rest looks at the documents after the first, which nobody reads.
+func (p *yamlParser) rest(dec *yaml.Decoder, found bool) {
+	for {
+		var more yaml.Node
+		err := dec.Decode(&more)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			p.faults = append(p.faults, unreadable(p.source, err, "one document"))
+			return
+		}
+		root := resolveAlias(more.Content[0])
+		if isNull(root) || !found && p.expansion.child(root, RootKey) == nil {
+			continue
+		}
+		p.fault(root, where{}, "", Fault{Problem: "only the first document of a file is read", Allowed: "one document"})
+		return
+	}
+}
+
+// unreadable makes a fault of what the YAML parser says.
+func unreadable(source string, err error, allowed string) Fault {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		if line, after, ok := strings.Cut(rest, ": "); ok {
+			if _, err := strconv.Atoi(line); err == nil {
+				source, text = source+":"+line, after
+			}
+		}
+	}
+	return Fault{Source: source, Problem: text, Allowed: allowed}
 }
 
 // where is the place of a node: whose settings it holds.
@@ -70,13 +108,26 @@ type where struct {
 	service, method string
 }
 
+// maxFaults is how many faults of a document are told one by one.
+const maxFaults = 500
+
 type yamlParser struct {
-	source string
-	cfg    *Config
-	faults []Fault
+	source    string
+	cfg       *Config
+	faults    []Fault
+	expansion *expansion
+	// literal says why placeholders below services are not filled in; empty
+	// when they are.
+	literal string
 }
 
 func (p *yamlParser) fault(n *yaml.Node, at where, key string, f Fault) {
+	if len(p.faults) >= maxFaults {
+		if len(p.faults) == maxFaults {
+			p.faults = append(p.faults, Fault{Source: p.source, Problem: "there is more that is wrong"})
+		}
+		return
+	}
 	f.Source = p.source
 	if n != nil && n.Line > 0 {
 		f.Source = fmt.Sprintf("%s:%d", p.source, n.Line)
@@ -88,78 +139,35 @@ func (p *yamlParser) fault(n *yaml.Node, at where, key string, f Fault) {
 	p.faults = append(p.faults, f)
 }
 
-// eachField calls f for every entry of a mapping, merge keys resolved. A null
-// node has no entries; anything else that is no mapping is a fault.
-func (p *yamlParser) eachField(n *yaml.Node, at where, f func(name string, key, value *yaml.Node)) {
-	p.walk(n, at, map[string]bool{}, map[*yaml.Node]bool{}, f)
+// done is what was found, once all is read.
+func (p *yamlParser) done() []Fault {
+	if p.expansion.tooMuch {
+		p.faults = append(p.faults, p.expansion.tooLarge(p.source))
+	}
+	return p.faults
 }
 
-func (p *yamlParser) walk(n *yaml.Node, at where, seen map[string]bool, visiting map[*yaml.Node]bool, f func(string, *yaml.Node, *yaml.Node)) {
-	n = resolveAlias(n)
-	if visiting[n] || n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		p.fault(n, at, "", Fault{Value: n.Value, Problem: kindName(n) + " where a map belongs", Allowed: "a map of keys"})
-		return
-	}
-	visiting[n] = true
-	own := map[string]bool{}
-	var merged []*yaml.Node
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], resolveAlias(n.Content[i+1])
-		if k.Tag == "!!merge" {
-			if v.Kind == yaml.SequenceNode {
-				merged = append(merged, v.Content...)
-			} else {
-				merged = append(merged, v)
-			}
-			continue
+// eachField calls f for every entry of the map below a key. A null has none;
+// anything else that is no map is a fault.
+func (p *yamlParser) eachField(n *yaml.Node, at where, key string, f func(name string, key, value *yaml.Node)) {
+	p.expansion.entries(n, func(e entry) {
+		if e.problem == "" {
+			f(e.name, e.key, e.value)
+			return
 		}
-		if k.Kind != yaml.ScalarNode {
-			p.fault(k, at, "", Fault{Problem: kindName(k) + " as a key", Allowed: "a name"})
-			continue
+		name := e.name
+		if name == "" {
+			name = key
 		}
-		if own[k.Value] {
-			p.fault(k, at, k.Value, Fault{Problem: "the key stands here twice", Allowed: "once"})
-			continue
-		}
-		own[k.Value] = true
-		if !seen[k.Value] {
-			seen[k.Value] = true
-			f(k.Value, k, v)
-		}
-	}
-	for _, m := range merged {
-		p.walk(m, at, seen, visiting, f)
-	}
-	delete(visiting, n)
-}
-
-func resolveAlias(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode && n.Alias != nil {
-		n = n.Alias
-	}
-	return n
-}
-
-func kindName(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a map"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.ScalarNode:
-		return "a single value"
-	}
-	return "nothing readable"
+		p.fault(e.key, at, name, Fault{Value: e.value.Value, Problem: e.problem, Allowed: e.allowed})
+	})
 }
 
 var rootNames = []string{"mode", "auto-chain", "on-error", "retry-refused", "provider", "consumer"}
 
 func (p *yamlParser) root(n *yaml.Node) {
 	var global Policies
-	p.eachField(n, where{}, func(name string, key, value *yaml.Node) {
+	p.eachField(n, where{}, RootKey, func(name string, key, value *yaml.Node) {
 		switch name {
 		case "mode":
 			p.scalar(value, where{}, name, allowedMode, func(s string) (err error) {
@@ -175,7 +183,7 @@ func (p *yamlParser) root(n *yaml.Node) {
 				return err
 			})
 		case "on-error":
-			p.scalar(value, where{}, name, "fail or warn", func(s string) (err error) {
+			p.scalar(value, where{}, name, allowedOnError, func(s string) (err error) {
 				p.cfg.OnError, err = parseOneOf(s, Fail, Warn)
 				return err
 			})
@@ -188,7 +196,7 @@ func (p *yamlParser) root(n *yaml.Node) {
 		case "consumer":
 			p.side(value, Consumer, &p.cfg.Consumer)
 		default:
-			p.fault(key, where{}, name, Fault{Problem: "unknown key", Allowed: hint(name, rootNames)})
+			p.fault(key, where{}, name, Fault{Value: value.Value, Problem: "unknown key", Allowed: hint(name, rootNames)})
 		}
 	})
 	if p.cfg.Consumer.RetryRefused == nil {
@@ -198,12 +206,12 @@ func (p *yamlParser) root(n *yaml.Node) {
 
 func (p *yamlParser) side(n *yaml.Node, side Side, out *Section) {
 	at := where{side: side, sided: true}
-	p.policies(n, at, atDefaults, &out.Policies, "services", func(value *yaml.Node) {
+	p.policies(n, at, atDefaults, side.String(), &out.Policies, "services", func(value *yaml.Node) {
 		out.Services = map[string]Service{}
-		p.eachField(value, at, func(name string, key, value *yaml.Node) {
+		p.eachField(value, at, "services", func(name string, key, value *yaml.Node) {
 			sk, ok := ParseServiceKey(name)
 			if !ok {
-				p.fault(key, at, "services", Fault{Value: name, Problem: "not a service", Allowed: "[group/]interface[:version]"})
+				p.fault(key, at, "services", Fault{Value: name, Problem: notA("service", name), Allowed: allowedService})
 				return
 			}
 			if _, twice := out.Services[sk.String()]; twice {
@@ -217,41 +225,59 @@ func (p *yamlParser) side(n *yaml.Node, side Side, out *Section) {
 
 func (p *yamlParser) service(n *yaml.Node, at where) Service {
 	var out Service
-	p.policies(n, at, atService, &out.Policies, "methods", func(value *yaml.Node) {
+	p.policies(n, at, atService, "", &out.Policies, "methods", func(value *yaml.Node) {
 		out.Methods = map[string]Policies{}
-		p.eachField(value, at, func(name string, key, value *yaml.Node) {
+		p.eachField(value, at, "methods", func(name string, key, value *yaml.Node) {
+			if !isMethod(name) {
+				p.fault(key, at, "methods", Fault{Value: name, Problem: notA("method", name), Allowed: allowedMethod})
+				return
+			}
 			folded := MethodKey(name)
 			if _, twice := out.Methods[folded]; twice {
-				p.fault(key, at, "methods", Fault{Value: name, Problem: "the method stands here twice (the case of its first letter does not matter)", Allowed: "once"})
+				p.fault(key, at, "methods", Fault{Value: name, Problem: methodTwice, Allowed: "once"})
 				return
 			}
 			var m Policies
 			at := at
 			at.method = name
-			p.policies(value, at, atMethod, &m, "", nil)
+			p.policies(value, at, atMethod, "", &m, "", nil)
 			out.Methods[folded] = m
 		})
 	})
 	return out
 }
 
-// policies reads the settings of one level. nested is the name of the level's
-// map of deeper ones.
-func (p *yamlParser) policies(n *yaml.Node, at where, lv level, out *Policies, nested string, deeper func(*yaml.Node)) {
+const (
+	allowedOnError = "fail or warn"
+	allowedService = "[group/]interface[:version]"
+	methodTwice    = "the method stands here twice (the case of its first letter does not matter)"
+)
+
+// notA says what is wrong with a name.
+func notA(what, name string) string {
+	if name == "" {
+		return "a " + what + " without a name"
+	}
+	return "not a " + what
+}
+
+// policies reads the settings of one level, which stand below the key at.
+// nested is the name of the level's map of deeper ones.
+func (p *yamlParser) policies(n *yaml.Node, at where, lv level, below string, out *Policies, nested string, deeper func(*yaml.Node)) {
 	done := map[string]bool{}
 	set := func(k *key, name string, keyNode, value *yaml.Node) {
-		if problem := k.misplaced(at.side, lv); problem != "" {
-			p.fault(keyNode, at, name, Fault{Value: value.Value, Problem: problem})
+		if problem, allowed := k.misplaced(at.side, lv); problem != "" {
+			p.fault(keyNode, at, name, Fault{Value: value.Value, Problem: problem, Allowed: allowed})
 			return
 		}
 		if done[k.name] {
-			p.fault(keyNode, at, name, Fault{Problem: "the key stands here twice", Allowed: "once"})
+			p.fault(keyNode, at, name, Fault{Value: value.Value, Problem: "the key stands here twice", Allowed: "once"})
 			return
 		}
 		done[k.name] = true
 		p.scalar(value, at, name, k.allowed, func(s string) error { return setChecked(k, out, s, lv) })
 	}
-	p.eachField(n, at, func(name string, keyNode, value *yaml.Node) {
+	p.eachField(n, at, below, func(name string, keyNode, value *yaml.Node) {
 		if nested != "" && name == nested {
 			deeper(value)
 			return
@@ -265,18 +291,19 @@ func (p *yamlParser) policies(n *yaml.Node, at where, lv level, out *Policies, n
 			p.fault(keyNode, at, name, Fault{Value: value.Value, Problem: "unknown key", Allowed: hint(name, allowed)})
 			return
 		}
-		if value.Kind != yaml.MappingNode {
+		problem, _ := k.misplaced(at.side, lv)
+		if problem != "" || value.Kind != yaml.MappingNode || !k.hasParts() {
 			set(k, name, keyNode, value)
 			return
 		}
-		p.eachField(value, at, func(sub string, subKey, subValue *yaml.Node) {
+		p.eachField(value, at, name, func(sub string, subKey, subValue *yaml.Node) {
 			full := name + "." + sub
 			if sub == "limit" {
 				full = name
 			}
 			sk := sectionKey(full)
-			if sk == nil || !k.hasParts() {
-				p.fault(subKey, at, name+"."+sub, Fault{Value: subValue.Value, Problem: "unknown key", Allowed: hint(full, k.parts())})
+			if sk == nil {
+				p.fault(subKey, at, full, Fault{Value: subValue.Value, Problem: "unknown key", Allowed: hint(full, k.parts())})
 				return
 			}
 			set(sk, name+"."+sub, subKey, subValue)
@@ -300,18 +327,29 @@ func (k *key) parts() []string {
 	return names
 }
 
-// scalar hands a single value, placeholders resolved, to set.
+// scalar hands a single value, placeholders filled in, to set.
 func (p *yamlParser) scalar(n *yaml.Node, at where, name, allowed string, set func(string) error) {
+	f := Fault{Value: n.Value, Allowed: allowed}
 	if n.Kind != yaml.ScalarNode {
-		p.fault(n, at, name, Fault{Problem: kindName(n) + " where a single value belongs", Allowed: allowed})
+		f.Problem = kindName(n) + " where a single value belongs"
+		p.fault(n, at, name, f)
 		return
 	}
-	value, missing := expand(n.Value)
-	if missing != "" {
-		p.fault(n, at, name, Fault{Value: n.Value, Problem: "environment variable " + missing + " is not set and has no default", Allowed: allowed})
+	value, problem := expand(n.Value)
+	if problem == "" && value != n.Value && at.service != "" {
+		problem = p.literal
+	}
+	if problem != "" {
+		f.Problem = problem
+		p.fault(n, at, name, f)
 		return
 	}
-	if n.Tag == "!!null" || set(value) != nil {
-		p.fault(n, at, name, Fault{Value: value, Allowed: allowed})
+	text := value
+	if n.Tag == "!!bool" {
+		text = strings.ToLower(text) // True is true in YAML
+	}
+	if isNull(n) || set(text) != nil {
+		f.Problem = expanded(n.Value, value)
+		p.fault(n, at, name, f)
 	}
 }

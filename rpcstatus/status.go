@@ -40,7 +40,10 @@ type cell struct {
 	outcomes [call.OutcomeCount]atomic.Int64
 	elapsed  [2]atomic.Int64 // nanoseconds: succeeded, other
 	max      [2]atomic.Int64
-	_        [24]byte
+	// owner keeps the Status reachable from a Token: a registry that holds it
+	// weakly must not make a second one while a call runs.
+	owner *Status
+	_     [16]byte
 }
 
 const (
@@ -49,9 +52,16 @@ const (
 )
 
 // New returns a Status at zero.
-func New() *Status { return &Status{cells: make([]cell, stripe.Count)} }
+func New() *Status {
+	s := &Status{cells: make([]cell, stripe.Count)}
+	for i := range s.cells {
+		s.cells[i].owner = s
+	}
+	return s
+}
 
-// Token ties an End to its Begin.
+// Token ties an End to its Begin. While there is one, its Status is not gone
+// from the [Registry].
 type Token struct{ c *cell }
 
 // Begin counts a call as running.
@@ -108,43 +118,52 @@ type Figures struct {
 	MaxElapsed, SucceededMaxElapsed, FailedMaxElapsed time.Duration
 }
 
-// Figures reads the counts. While calls run the figures are each right for some
-// moment during the read; at rest they agree.
+// Figures reads the counts. While calls run, each stripe is read as it was at
+// some moment, the stripes one after another; at rest they agree.
 func (s *Status) Figures() Figures {
 	var f Figures
-	// Ended before started, so that a call that ends in between cannot make the
-	// number of running calls negative.
 	for i := range s.cells {
 		c := &s.cells[i]
-		for o := range c.outcomes {
-			f.Outcomes[o] += c.outcomes[o].Load()
+		started, outcomes := c.read()
+		f.Inflight += started
+		for o, n := range outcomes {
+			f.Outcomes[o] += n
+			f.Inflight -= n
+			if call.Outcome(o).Ran() {
+				f.Total += n
+			}
 		}
+		f.Outcomes[call.Rejected] += c.refused.Load()
 		f.SucceededElapsed += time.Duration(c.elapsed[succeeded].Load())
 		f.FailedElapsed += time.Duration(c.elapsed[other].Load())
 		f.SucceededMaxElapsed = max(f.SucceededMaxElapsed, time.Duration(c.max[succeeded].Load()))
 		f.FailedMaxElapsed = max(f.FailedMaxElapsed, time.Duration(c.max[other].Load()))
 	}
-	for i := range s.cells {
-		f.Inflight += s.cells[i].started.Load()
-	}
 	f.WouldReject = s.wouldReject.Load()
-	f.derive()
-	for i := range s.cells {
-		f.Outcomes[call.Rejected] += s.cells[i].refused.Load()
-	}
+	f.Elapsed = f.SucceededElapsed + f.FailedElapsed
+	f.MaxElapsed = max(f.SucceededMaxElapsed, f.FailedMaxElapsed)
 	return f
 }
 
-// derive fills what follows from the rest; Inflight holds the calls started.
-func (f *Figures) derive() {
-	for o, n := range f.Outcomes {
-		f.Inflight -= n
-		if call.Outcome(o).Ran() {
-			f.Total += n
+// read is how many calls had been started and had ended at one moment. Ends are
+// read first, so that there are never more of them than of starts, and all is
+// read again when calls ended meanwhile: a reader that was held up in between
+// would count them as running. Where calls end all the time it gives up.
+func (c *cell) read() (started int64, outcomes [call.OutcomeCount]int64) {
+	for range 16 {
+		for o := range outcomes {
+			outcomes[o] = c.outcomes[o].Load()
+		}
+		started = c.started.Load()
+		same := true
+		for o := range outcomes {
+			same = same && c.outcomes[o].Load() == outcomes[o]
+		}
+		if same {
+			break
 		}
 	}
-	f.Elapsed = f.SucceededElapsed + f.FailedElapsed
-	f.MaxElapsed = max(f.SucceededMaxElapsed, f.FailedMaxElapsed)
+	return started, outcomes
 }
 
 // Plus is the sum of two, the larger of the maxima.
@@ -177,8 +196,7 @@ func (f Figures) TimedOut() int64 { return f.Outcomes[call.Timeout] }
 // Refused is the number of calls that a guard of this process refused.
 func (f Figures) Refused() int64 { return f.Outcomes[call.Rejected] }
 
-// Average, SucceededAverage and FailedAverage are mean response times, 0
-// without a call.
+// Average is the mean response time of the calls that ran, 0 without any.
 func (f Figures) Average() time.Duration { return average(f.Elapsed, f.Total) }
 
 // SucceededAverage is the mean response time of the calls that ended well.

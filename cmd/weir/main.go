@@ -44,7 +44,10 @@ func run(args []string, out, errs io.Writer) int {
 		}
 		return code
 	case len(args) == 1 && args[0] == "schema":
-		_, _ = out.Write(conf.Schema())
+		if _, err := out.Write(conf.Schema()); err != nil {
+			fmt.Fprintf(errs, "weir: %v\n", err)
+			return 2
+		}
 		return 0
 	case len(args) == 1 && (args[0] == "help" || args[0] == "-h" || args[0] == "--help"):
 		fmt.Fprint(out, usage)

@@ -42,8 +42,10 @@ type Refusal struct {
 
 	err     error
 	counter *Rejections
-	lastLog atomic.Int64 // nanoseconds of the clock, 0 for never
-	quiet   atomic.Int64 // refusals since the last line
+	// muted is set for a second after a line of the log.
+	muted atomic.Bool
+	// logged is the count of refusals that the lines so far have told of.
+	logged atomic.Int64
 }
 
 // NewRefusal prepares a refusal of a site. cause is the core's sentinel.
@@ -62,28 +64,28 @@ func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 // result is the one allocation of a refused call: filters outside may write to it.
 func (r *Refusal) result() result.Result { return &result.RPCResult{Err: r.err} }
 
-// logEvery is how often a resource's refusals are worth a line.
-const logEvery = int64(time.Second)
+// logEvery is how often the refusals of one limit are worth a line.
+const logEvery = time.Second
 
-// note counts a refusal and logs a line now and then.
+// note counts a refusal and logs a line now and then. A timer ends the silence
+// after a line, so that a refusal need not read the clock.
 func (r *Refusal) note(observed bool) {
+	counter := r.counter.rejected
 	if observed {
-		r.counter.wouldReject.Add(1)
-	} else {
-		r.counter.rejected.Add(1)
+		counter = r.counter.wouldReject
 	}
-	now := int64(clockNow()) + 1
-	last := r.lastLog.Load()
-	if last != 0 && now-last < logEvery || !r.lastLog.CompareAndSwap(last, now) {
-		r.quiet.Add(1)
+	counter.Add(1)
+	if r.muted.Load() || !r.muted.CompareAndSwap(false, true) {
 		return
 	}
+	time.AfterFunc(logEvery, func() { r.muted.Store(false) })
+	total := counter.Sum()
 	verdict := "refused"
 	if observed {
 		verdict = "would refuse (observing)"
 	}
-	logger.Warnf("[Weir][%s] %s a call, resource=%s reason=%s limit=%d suppressed=%d",
-		r.Reject.Guard, verdict, r.Reject.Resource, r.Reject.Reason, r.Reject.Limit, r.quiet.Swap(0))
+	logger.Warnf("[Weir][%s] %s a call, resource=%q reason=%s limit=%d suppressed=%d",
+		r.Reject.Guard, verdict, r.Reject.Resource, r.Reject.Reason, r.Reject.Limit, max(total-r.logged.Swap(total)-1, 0))
 }
 
 // wireRefusal is a refusal on its way out of a provider. Outer filters see the

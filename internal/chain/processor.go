@@ -59,7 +59,7 @@ func (p *Processor) PostProcessServiceConfig(u *common.URL) {
 	faults = append(faults, parsed.Faults...)
 	p.warn(parsed.Warnings)
 	p.warnUnknownMethods(view, conf.Provider, service, u, &parsed.Service)
-	faults = append(faults, p.declare(service.String(), u.Protocol, &parsed.Service)...)
+	faults = append(faults, p.declare(view, service, u.Protocol, &parsed.Service)...)
 	if view.AutoChain() {
 		u.SetParam(constant.ServiceFilterKey, place(conf.Provider, u.GetParam(constant.ServiceFilterKey, "")))
 	}
@@ -162,18 +162,19 @@ func (p *Processor) warn(texts []string) {
 
 // declare notes the params of an exported service. Protocols share a service's
 // limits, so they must not say different things, unless each counts by itself.
-func (p *Processor) declare(service, protocol string, params *conf.Service) []conf.Fault {
+func (p *Processor) declare(view *conf.View, service conf.ServiceKey, protocol string, params *conf.Service) []conf.Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	protocols := p.exported[service]
+	key := service.String()
+	protocols := p.exported[key]
 	if protocols == nil {
 		protocols = map[string]*conf.Service{}
-		p.exported[service] = protocols
+		p.exported[key] = protocols
 	}
 	var faults []conf.Fault
 	for _, other := range slices.Sorted(maps.Keys(protocols)) {
 		if other != protocol {
-			faults = append(faults, conf.Differences(conf.Provider, service, other, protocols[other], protocol, params)...)
+			faults = append(faults, conf.Differences(view, conf.Provider, service, other, protocols[other], protocol, params)...)
 		}
 	}
 	if _, again := protocols[protocol]; again {
@@ -185,7 +186,7 @@ func (p *Processor) declare(service, protocol string, params *conf.Service) []co
 		return faults
 	}
 	protocols[protocol] = params
-	p.runtime.Declare(conf.Provider, service, protocol, params)
+	p.runtime.Declare(conf.Provider, key, protocol, params)
 	return nil
 }
 

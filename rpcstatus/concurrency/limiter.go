@@ -48,9 +48,9 @@ func New(limit int) *Limiter {
 
 // TryAcquire takes a slot and reports whether there was one. It never waits.
 //
-// It is exact both ways: at no moment are more slots taken than the limit
-// allows, and a refusal means that at some moment of the call all slots were
-// taken by calls that were admitted, never by ones about to be refused.
+// It is exact both ways: it never takes a slot over the limit, and a refusal
+// means that at some moment of the call as many calls ran as are allowed, not
+// counting any that are about to be refused.
 func (l *Limiter) TryAcquire() bool {
 	for {
 		// Look before writing: under overload most callers only read.

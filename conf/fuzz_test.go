@@ -1,0 +1,154 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// checkResolve resolves a few methods of each service that is named, and of one
+// that is not.
+func checkResolve(t *testing.T, v *View, cfg *Config, params *Service) {
+	t.Helper()
+	for _, side := range both {
+		services := map[string][]string{"a.B": {"m", ""}, "g/a.B:1.0": {"SayHello"}}
+		for name, s := range cfg.section(side).Services {
+			services[name] = append(slices.Collect(maps.Keys(s.Methods)), "other")
+		}
+		for name, methods := range services {
+			k, ok := ParseServiceKey(name)
+			if !ok {
+				t.Fatalf("a service named %q was taken", name)
+			}
+			for _, m := range methods {
+				e := v.Resolve(side, k, m, params)
+				for _, l := range []Limit{e.Executes, e.SharedExecutes} {
+					if l.Set && (l.Limit < 0 || l.Limit > maxLimit || l.Mode == "" || l.Scope == "") {
+						t.Fatalf("%+v", l)
+					}
+				}
+				if e.RetryRefused < 0 || e.RetryRefused > 1 {
+					t.Fatalf("ratio %v", e.RetryRefused)
+				}
+				for _, s := range e.Settings {
+					if keyNamed(s.Key) == nil || s.Source == "" || s.Level == "" {
+						t.Fatalf("%+v", s)
+					}
+				}
+			}
+			v.MethodsOf(side, k)
+		}
+	}
+}
+
+func checkFaults(t *testing.T, faults []Fault) {
+	t.Helper()
+	for _, f := range faults {
+		line := f.String()
+		if strings.ContainsAny(line, "\n\r\x00\x1b") || len(line) > 5000 {
+			t.Fatalf("%q is not one line that can be read", line)
+		}
+		if f.Problem == "" && f.Allowed == "" {
+			t.Fatalf("%q does not say what is wrong", line)
+		}
+		if f.Source == "" {
+			t.Fatalf("%q does not say where", line)
+		}
+	}
+}
+
+func FuzzParseYAML(f *testing.F) {
+	f.Add(full)
+	f.Add(dubboFile + "weir: {mode: x}\n")
+	f.Add("weir: &w\n  <<: [*w, *w]\n  provider: {services: {a.B: &s {methods: {m: *s}}}}\n")
+	f.Add("x: &m {executes: 5}\nweir: {provider: {services: {a.B: {<<: *m, methods: {m: {<<: [*m]}}}}}}")
+	f.Add("{\"weir\": {\"provider\": {\"executes\": {\"limit\": \"${N:3}\"}}}}")
+	f.Add("weir.mode: off\n---\nweir: {}\n")
+	f.Add("dubbo: {custom: {config-map: {weir: {mode: off}}}, provider: {services: {a: {params: {methods.m.executes: 1}}}}}")
+	f.Add("weir: {consumer: {retry-refused: .5, services: {? g/a.B:1 : {stats: True}}}}")
+	f.Fuzz(func(t *testing.T, doc string) {
+		cfg, found, faults := ParseYAML("f", []byte(doc))
+		checkFaults(t, faults)
+		if !found && len(cfg.settings()) > 0 {
+			t.Fatal("settings out of nothing")
+		}
+		// What came out is right in itself, and a copy of it is the same.
+		again, more := cfg.Checked("f")
+		if len(more) > 0 {
+			t.Fatalf("was taken, and is wrong: %v", more)
+		}
+		if !maps.Equal(cfg.settings(), again.settings()) {
+			t.Fatalf("%v, then %v", cfg.settings(), again.settings())
+		}
+		if n := len(Conflicts("a", cfg, "b", cfg)); n != len(cfg.settings()) {
+			t.Fatalf("%d conflicts of %d settings", n, len(cfg.settings()))
+		}
+		var s Store
+		s.Set(FromFile, "f", cfg)
+		checkResolve(t, s.View(), cfg, nil)
+
+		r := Validate("f", []byte(doc))
+		checkFaults(t, r.Faults)
+		if r.Config == nil || len(r.Faults) < len(faults) {
+			t.Fatal("a check finds less than a reading")
+		}
+		for _, w := range r.Warnings {
+			if strings.ContainsAny(w, "\n\r") {
+				t.Fatalf("%q is not one line", w)
+			}
+		}
+	})
+}
+
+func FuzzParseParams(f *testing.F) {
+	f.Add("executes=10\nexecutes.scope=service\nmethods.SayHello.executes=3\nmethods.sayHello.executes=4", false)
+	f.Add("weir.retry-refused=0.5\nweir.stats=1\nmethods.m.weir.stats=x", true)
+	f.Add("methods.executes=1\nmethods..=2\nmethods.a.b.executes=3\n=\nweir.=", false)
+	f.Add("executes=${N:${M:3}}\nexcutes=1\ntps.limit.rate=5\nsayHello.executes=1", false)
+	f.Fuzz(func(t *testing.T, text string, consumer bool) {
+		params := map[string]string{}
+		for line := range strings.SplitSeq(text, "\n") {
+			name, value, _ := strings.Cut(line, "=")
+			params[name] = value
+		}
+		side := Provider
+		if consumer {
+			side = Consumer
+		}
+		p := ParseParams(side, "a.B", params)
+		checkFaults(t, p.Faults)
+		for _, w := range p.Warnings {
+			if strings.ContainsAny(w, "\n\r") {
+				t.Fatalf("%q is not one line", w)
+			}
+		}
+		if len(p.Faults)+len(p.Warnings) > len(params) {
+			t.Fatalf("%d params, %d faults, %d warnings", len(params), len(p.Faults), len(p.Warnings))
+		}
+		// The same settings in code are right.
+		c := &Config{}
+		c.section(side).Services = map[string]Service{"a.B": p.Service}
+		if _, faults := c.Checked("code"); len(faults) > 0 {
+			t.Fatalf("was taken, and is wrong: %v", faults)
+		}
+		checkResolve(t, &View{}, &Config{}, &p.Service)
+		if faults := Differences(&View{}, side, ServiceKey{Interface: "a.B"}, "a", &p.Service, "b", &p.Service); len(faults) > 0 {
+			t.Fatalf("differs from itself: %v", faults)
+		}
+	})
+}

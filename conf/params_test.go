@@ -1,0 +1,179 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseParams(t *testing.T) {
+	p := ParseParams(Provider, "g/a.B:1", map[string]string{
+		"executes": "100", "executes.scope": "service", "weir.stats": "1", "weir.business-errors": "failure",
+		"methods.SayHello.executes": "10", "methods.SayHello.executes.mode": "observe", "methods.sayBye.executes": "-1", "methods.sayBye.weir.stats": "0",
+		"methods.x.timeout": "3", "interface": "a.B", "timestamp": "1", "methods.": "x", "methods": "SayHello,sayBye", "token": "", "execute.limit": "",
+	})
+	assert.Empty(t, p.Faults)
+	assert.Empty(t, p.Warnings)
+	assert.Equal(t, Service{
+		Policies: Policies{Executes: &Executes{Limit: Of(100), Scope: ScopeService}, Stats: Of(true), BusinessErrors: ErrorsAsFailure},
+		Methods: map[string]Policies{
+			"sayHello": {Executes: &Executes{Limit: Of(10), Mode: Observe}},
+			"sayBye":   {Executes: &Executes{Limit: Of(-1)}, Stats: Of(false)},
+		},
+	}, p.Service)
+
+	p = ParseParams(Consumer, "a.B", map[string]string{"weir.retry-refused": "0.5"})
+	assert.Empty(t, p.Faults)
+	assert.Equal(t, Service{Policies: Policies{RetryRefused: Of(0.5)}}, p.Service)
+
+	for _, none := range []map[string]string{nil, {}, {"": ""}, {"x": "y", "methods.m.x": "y"}} {
+		p = ParseParams(Provider, "a.B", none)
+		assert.Empty(t, p.Faults)
+		assert.Empty(t, p.Warnings)
+		assert.Equal(t, Service{}, p.Service)
+	}
+}
+
+func TestParseParamsFaults(t *testing.T) {
+	t.Setenv("WEIR_TEST_N", "many")
+	for _, tt := range []struct {
+		side        Side
+		name, value string
+		fault       string
+	}{
+		{Provider, "executes", "", `params side=provider service=a.B key=executes value="": allowed: ` + allowedLimit},
+		{Provider, "methods.SayHello.executes", "ten", `params side=provider service=a.B method=SayHello key=executes value="ten": allowed: ` + allowedLimit},
+		{Consumer, "executes", "10", `params side=consumer service=a.B key=executes value="10": executes is a provider's key and has no effect on a consumer; allowed: on a provider`},
+		{Consumer, "methods.m.weir.retry-refused", "0", `params side=consumer service=a.B method=m key=weir.retry-refused value="0": weir.retry-refused cannot be set for a single method; allowed: for a whole service or reference, or for all of them`},
+		{Provider, "methods.m.executes.scope", "service", `params side=provider service=a.B method=m key=executes.scope value="service": allowed: method, service or protocol (service not for a single method)`},
+
+		{Provider, "weir.stat", "1", `params side=provider service=a.B key=weir.stat value="1": unknown key; allowed: did you mean weir.stats? all: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
+		{Provider, "weir.executes", "1", `params side=provider service=a.B key=weir.executes value="1": unknown key; allowed: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
+		{Provider, "weir.", "", `params side=provider service=a.B key=weir.: unknown key; allowed: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
+		{Provider, "executes.scop", "x", `params side=provider service=a.B key=executes.scop value="x": unknown key; allowed: did you mean executes.scope? all: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
+		{Consumer, "executes.wait", "1", `params side=consumer service=a.B key=executes.wait value="1": unknown key; allowed: weir.retry-refused, weir.stats, weir.business-errors`},
+		{Provider, "methods.m.weir.x", "1", `params side=provider service=a.B method=m key=weir.x value="1": unknown key; allowed: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
+
+		{Provider, "methods.executes", "1", `params side=provider service=a.B key=executes value="1": there is no method named ""; allowed: methods.<Method>.executes with ` + allowedMethod},
+		{Provider, "methods..executes", "1", `params side=provider service=a.B key=executes value="1": there is no method named ""; allowed: methods.<Method>.executes with ` + allowedMethod},
+		{Provider, "methods.executes.scope", "protocol", `params side=provider service=a.B key=executes.scope value="protocol": there is no method named ""; allowed: methods.<Method>.executes.scope with ` + allowedMethod},
+		{Provider, "methods.a.b.executes", "1", `params side=provider service=a.B method=a.b key=executes value="1": there is no method named "a.b"; allowed: methods.<Method>.executes with ` + allowedMethod},
+		{Provider, "methods.*.executes", "1", `params side=provider service=a.B method=* key=executes value="1": there is no method named "*"; allowed: methods.<Method>.executes with ` + allowedMethod},
+		{Provider, "methods.a b.executes", "1", `params side=provider service=a.B method="a b" key=executes value="1": there is no method named "a b"; allowed: methods.<Method>.executes with ` + allowedMethod},
+		{Provider, "methods.a\n.executes", "1", `params side=provider service=a.B method="a\n" key=executes value="1": there is no method named "a\n"; allowed: methods.<Method>.executes with ` + allowedMethod},
+
+		{Provider, "executes", "${WEIR_TEST_NONE}", `params side=provider service=a.B key=executes value="${WEIR_TEST_NONE}": environment variable WEIR_TEST_NONE is not set and has no default; allowed: ` + allowedLimit},
+		{Provider, "executes", "${WEIR_TEST_N:3}", `params side=provider service=a.B key=executes value="${WEIR_TEST_N:3}": with the environment filled in it is "many"; allowed: ` + allowedLimit},
+		{Provider, "methods.m.executes", "${WEIR_TEST_N}", `params side=provider service=a.B method=m key=executes value="${WEIR_TEST_N}": with the environment filled in it is "many"; allowed: ` + allowedLimit},
+		{Provider, "executes", "${A:${B:1}}", `params side=provider service=a.B key=executes value="${A:${B:1}}": a placeholder stands inside of another; allowed: ` + allowedLimit},
+	} {
+		p := ParseParams(tt.side, "a.B", map[string]string{tt.name: tt.value})
+		assert.Empty(t, p.Warnings, tt.name)
+		assert.Equal(t, Policies{}, p.Policies, tt.name)
+		assert.Empty(t, p.Methods, tt.name)
+		if assert.Len(t, p.Faults, 1, tt.name) {
+			assert.Equal(t, tt.fault, p.Faults[0].String())
+		}
+	}
+}
+
+// A setting for a method without a name, or with a name that has dots, was left
+// out without a word.
+func TestRegression_MethodsWithoutAName(t *testing.T) {
+	for _, name := range []string{"methods.executes", "methods..executes", "methods.a.b.executes", "methods.executes.mode", "methods..weir.stats"} {
+		assert.Len(t, ParseParams(Provider, "a.B", map[string]string{name: "1"}).Faults, 1, name)
+	}
+}
+
+func TestParseParamsSameMethodTwice(t *testing.T) {
+	p := ParseParams(Provider, "a.B", map[string]string{"methods.SayHello.executes": "1", "methods.sayHello.executes": "2"})
+	require.Len(t, p.Faults, 1)
+	assert.Equal(t, `params side=provider service=a.B method=sayHello key=executes value="2": methods SayHello and sayHello are the same method; allowed: one of them`, p.Faults[0].String())
+	assert.Equal(t, 1, *p.Methods["sayHello"].Executes.Limit)
+
+	p = ParseParams(Provider, "a.B", map[string]string{"methods.SayHello.executes": "1", "methods.sayHello.executes.mode": "off"})
+	assert.Len(t, p.Faults, 1, "two spellings, even of different keys")
+
+	p = ParseParams(Provider, "a.B", map[string]string{"methods.SayHello.executes": "1", "methods.SayHello.executes.mode": "off", "methods.sayhello.executes": "3"})
+	assert.Empty(t, p.Faults)
+	assert.Len(t, p.Methods, 2)
+}
+
+func TestParseParamsTellsAll(t *testing.T) {
+	p := ParseParams(Provider, "a.B", map[string]string{
+		"executes": "ten", "executes.mode": "observe", "methods.m.executes": "x", "methods.m.executes.mode": "off", "weir.retry-refused": "1", "excutes": "5",
+	})
+	assert.Len(t, p.Faults, 3)
+	assert.Len(t, p.Warnings, 1)
+	assert.Equal(t, Service{
+		Policies: Policies{Executes: &Executes{Mode: Observe}},
+		Methods:  map[string]Policies{"m": {Executes: &Executes{Mode: Off}}},
+	}, p.Service, "what is right stays")
+}
+
+func TestParseParamsWarnings(t *testing.T) {
+	for _, tt := range []struct {
+		side        Side
+		name, value string
+		warning     string
+	}{
+		{Provider, "execute.limit", "5", "service=a.B side=provider execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes"},
+		{Provider, "methods.m.execute.limit", "5", "service=a.B side=provider methods.m.execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes"},
+		{Provider, "tps.limiter", "default", "service=a.B side=provider tps.limiter=default is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps"},
+		{Consumer, "tps.limit.rate", "5", "service=a.B side=consumer tps.limit.rate=5 is not enforced by this version of Weir"},
+		{Provider, "tps", "5", "service=a.B side=provider tps=5 is not enforced by this version of Weir"},
+		{Consumer, "actives", "5", "service=a.B side=consumer actives=5 is not enforced by this version of Weir"},
+		{Provider, "methods.m.actives", "5", "service=a.B side=provider methods.m.actives=5 is not enforced by this version of Weir"},
+		{Consumer, "actives.wait", "5", "service=a.B side=consumer actives.wait=5 is not enforced by this version of Weir"},
+		{Consumer, "lazy", "1", "service=a.B side=consumer lazy=1 is not enforced by this version of Weir"},
+		{Provider, "excutes", "5", "service=a.B side=provider excutes=5 has no effect; did you mean executes?"},
+		{Provider, "Executes", "5", "service=a.B side=provider Executes=5 has no effect; did you mean executes?"},
+		{Provider, "EXECUTES", "5", "service=a.B side=provider EXECUTES=5 has no effect; did you mean executes?"},
+		{Provider, " executes", "5", "service=a.B side=provider  executes=5 has no effect; did you mean executes?"},
+		{Provider, "methods.m.execute", "5", "service=a.B side=provider methods.m.execute=5 has no effect; did you mean executes?"},
+		{Provider, "sayHello.executes", "5", "service=a.B side=provider sayHello.executes=5 has no effect; for one method write methods.<Method>.executes"},
+		{Provider, "method.sayHello.executes.mode", "off", "service=a.B side=provider method.sayHello.executes.mode=off has no effect; for one method write methods.<Method>.executes.mode"},
+		{Provider, "exec\nutes", "5\n6", "service=a.B side=provider exec utes=5 6 has no effect; did you mean executes?"},
+	} {
+		p := ParseParams(tt.side, "a.B", map[string]string{tt.name: tt.value})
+		assert.Empty(t, p.Faults, tt.name)
+		assert.Equal(t, Service{}, p.Service, tt.name)
+		assert.Equal(t, []string{tt.warning}, p.Warnings, tt.name)
+	}
+	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "scope", "mode", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
+		p := ParseParams(Provider, "a.B", map[string]string{quiet: "1"})
+		assert.Empty(t, p.Faults, shorten(quiet))
+		assert.Empty(t, p.Warnings, shorten(quiet))
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"executes", "mode", "stats"}
+	for name, want := range map[string]string{
+		"executes": "executes", "execute": "executes", "exectes": "executes", "xecutse": "", "excutess": "executes", "EXECUTES": "executes",
+		"mod": "mode", "nodes": "mode", "stat": "stats", "": "", "xyz": "", "m": "",
+	} {
+		assert.Equal(t, want, nearest(name, names), name)
+	}
+	assert.Empty(t, nearest("x", nil))
+	assert.Equal(t, 0, distance("", ""))
+	assert.Equal(t, 3, distance("", "abc"))
+	assert.Equal(t, 3, distance("abc", ""))
+	assert.Equal(t, 3, distance("kitten", "sitting"))
+}

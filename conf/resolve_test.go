@@ -1,0 +1,545 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	exactKey = ServiceKey{Group: "g", Interface: "a.B", Version: "1.0"}
+	origins  = [...]string{FromCode: "code", FromFile: "file x.yaml", FromSection: "the section"}
+)
+
+// viewOf is a view of sources; nil for none.
+func viewOf(code, file, section *Config) *View {
+	var s Store
+	for slot, c := range [...]*Config{FromCode: code, FromFile: file, FromSection: section} {
+		if c != nil {
+			s.Set(Slot(slot), origins[slot], c)
+		}
+	}
+	return s.View()
+}
+
+// parsed is what a document says, which must be right.
+func parsed(t *testing.T, doc string) *Config {
+	t.Helper()
+	cfg, found, faults := ParseYAML("x.yaml", []byte(doc))
+	require.True(t, found, doc)
+	require.Empty(t, faults, doc)
+	return cfg
+}
+
+// TestPrecedence tries every combination of places that may set executes: for
+// each of three sources the side, the service and the method, the latter two
+// under the exact and the bare key, and in params the service and the method.
+func TestPrecedence(t *testing.T) {
+	const (
+		side = 1 << iota
+		exactService
+		bareService
+		exactMethod
+		bareMethod
+		combinations
+	)
+	const paramService, paramMethod, paramCombinations = 1, 2, 4
+	// The number tells the place: 1000 of the source and the bit.
+	limit := func(source, bit int) Policies {
+		return Policies{Executes: &Executes{Limit: Of((source+1)*1000 + bit)}}
+	}
+	source := func(source, bits int) *Config {
+		if bits == 0 {
+			return nil
+		}
+		c := &Config{Provider: Section{Services: map[string]Service{}}}
+		if bits&side != 0 {
+			c.Provider.Policies = limit(source, side)
+		}
+		for name, bit := range map[string][2]int{"g/a.B:1.0": {exactService, exactMethod}, "a.B": {bareService, bareMethod}} {
+			s := Service{Methods: map[string]Policies{"other": limit(source, 999)}}
+			if bits&bit[0] != 0 {
+				s.Policies = limit(source, bit[0])
+			}
+			if bits&bit[1] != 0 {
+				s.Methods["sayHello"] = limit(source, bit[1])
+			}
+			c.Provider.Services[name] = s
+		}
+		c.Provider.Services["g/a.B:2.0"] = Service{Policies: limit(source, 998)}
+		c.Provider.Services["h/a.B:1.0"] = Service{Policies: limit(source, 997)}
+		c.Provider.Services["g/a.B"] = Service{Policies: limit(source, 996)}
+		c.Consumer = Section{Policies: Policies{Stats: Of(true)}}
+		return c
+	}
+	var configs [3][combinations]*Config
+	for s := range configs {
+		for bits := range combinations {
+			configs[s][bits] = source(s, bits)
+		}
+	}
+	var fromURL [paramCombinations]*Service
+	for bits := 1; bits < paramCombinations; bits++ {
+		s := &Service{}
+		if bits&paramService != 0 {
+			s.Policies = limit(3, paramService)
+		}
+		if bits&paramMethod != 0 {
+			s.Methods = map[string]Policies{"sayHello": limit(3, paramMethod)}
+		}
+		fromURL[bits] = s
+	}
+
+	// oracle asks place after place in the order that the documentation gives.
+	type place struct {
+		level       string
+		source, bit int
+	}
+	var order []place
+	for source := range 3 {
+		order = append(order, place{"method", source, exactMethod}, place{"method", source, bareMethod})
+	}
+	order = append(order, place{"method", 3, paramMethod})
+	for source := range 3 {
+		order = append(order, place{"service", source, exactService}, place{"service", source, bareService})
+	}
+	order = append(order, place{"service", 3, paramService})
+	for source := range 3 {
+		order = append(order, place{"side", source, side})
+	}
+	names := [...]string{origins[0], origins[1], origins[2], "params"}
+
+	count := 0
+	for a := range combinations {
+		for b := range combinations {
+			for c := range combinations {
+				v := View{layers: [slotCount]layer{{origins[0], configs[0][a]}, {origins[1], configs[1][b]}, {origins[2], configs[2][c]}}}
+				for d := range paramCombinations {
+					count++
+					bits := [...]int{a, b, c, d}
+					var want *place
+					for i := range order {
+						if bits[order[i].source]&order[i].bit != 0 {
+							want = &order[i]
+							break
+						}
+					}
+					got := v.Resolve(Provider, exactKey, "SayHello", fromURL[d])
+					if want == nil {
+						if got.Executes.Set || len(got.Settings) != 0 {
+							t.Fatalf("%v: %+v, want nothing", bits, got)
+						}
+						continue
+					}
+					n := (want.source+1)*1000 + want.bit
+					setting := Setting{Key: "executes", Value: strconv.Itoa(n), Source: names[want.source], Level: want.level}
+					if got.Executes != (Limit{Set: true, Limit: n, Scope: ScopeMethod, Mode: Enforce}) || got.SharedExecutes.Set ||
+						len(got.Settings) != 1 || got.Settings[0] != setting {
+						t.Fatalf("%v: %+v, want %+v", bits, got, setting)
+					}
+				}
+			}
+		}
+	}
+	assert.Equal(t, 1<<17, count)
+}
+
+func TestBareKeyMatchesAllGroupsAndVersions(t *testing.T) {
+	v := viewOf(nil, parsed(t, `
+weir:
+  provider:
+    services:
+      a.B: {executes: 1}
+      g/a.B: {executes: 2}
+      a.B:2.0: {executes: 3}
+`), nil)
+	for want, keys := range map[int][]ServiceKey{
+		1: {{Interface: "a.B"}, {Group: "h", Interface: "a.B"}, {Interface: "a.B", Version: "1.0"}, {Group: "g", Interface: "a.B", Version: "2.0"}, {Interface: "a.B", Version: "0.0.0"}},
+		2: {{Group: "g", Interface: "a.B"}, {Group: "g", Interface: "a.B", Version: "0.0.0"}},
+		3: {{Interface: "a.B", Version: "2.0"}},
+	} {
+		for _, k := range keys {
+			assert.Equal(t, want, v.Resolve(Provider, k, "m", nil).Executes.Limit, k)
+		}
+	}
+	for _, k := range []ServiceKey{{Interface: "a.C"}, {Interface: "A.B"}, {Interface: "B"}, {Group: "g"}, {}} {
+		assert.False(t, v.Resolve(Provider, k, "m", nil).Executes.Set, k)
+	}
+}
+
+func TestNegativeAndZeroAreUnlimited(t *testing.T) {
+	for _, n := range []string{"0", "-1", "-2147483648"} {
+		v := viewOf(nil, parsed(t, "weir: {provider: {executes: "+n+"}}"), nil)
+		e := v.Resolve(Provider, exactKey, "m", nil)
+		assert.Equal(t, Limit{Set: true, Scope: ScopeMethod, Mode: Enforce}, e.Executes, n)
+		assert.Equal(t, n, e.Settings[0].Value)
+	}
+	// Unlimited is a value: it hides those of wider places.
+	v := viewOf(nil, parsed(t, "weir: {provider: {executes: 5, services: {a.B: {executes: 0, methods: {m: {executes: 7}}}}}}"), nil)
+	assert.Zero(t, v.Resolve(Provider, exactKey, "n", nil).Executes.Limit)
+	assert.Equal(t, 7, v.Resolve(Provider, exactKey, "m", nil).Executes.Limit)
+	assert.Equal(t, 5, v.Resolve(Provider, ServiceKey{Interface: "a.C"}, "m", nil).Executes.Limit)
+}
+
+func TestMethodNamesFold(t *testing.T) {
+	for _, written := range []string{"SayHello", "sayHello"} {
+		v := viewOf(nil, parsed(t, "weir: {provider: {services: {a.B: {methods: {"+written+": {executes: 7}}}}}}"), nil)
+		p := ParseParams(Provider, "a.B", map[string]string{"methods." + written + ".executes": "8"})
+		for _, called := range []string{"SayHello", "sayHello"} {
+			assert.Equal(t, 7, v.Resolve(Provider, exactKey, called, nil).Executes.Limit)
+			assert.Equal(t, 8, (&View{}).Resolve(Provider, exactKey, called, &p.Service).Executes.Limit)
+		}
+		assert.False(t, v.Resolve(Provider, exactKey, "sayhello", nil).Executes.Set)
+		assert.False(t, v.Resolve(Provider, exactKey, "", nil).Executes.Set)
+	}
+}
+
+// With executes.scope: service a method's own value and the shared one both hold.
+func TestScopeService(t *testing.T) {
+	v := viewOf(nil, parsed(t, `
+weir:
+  provider:
+    services:
+      a.B:
+        executes: 20
+        executes.scope: service
+        methods:
+          own: {executes: 3}
+          unlimited: {executes: -1}
+          apart: {executes: 4, executes.scope: protocol}
+          onlyScope: {executes.scope: protocol}
+`), nil)
+	shared := Limit{Set: true, Limit: 20, Scope: ScopeService, Mode: Enforce}
+	for method, own := range map[string]Limit{
+		"none":      {},
+		"own":       {Set: true, Limit: 3, Scope: ScopeMethod, Mode: Enforce},
+		"unlimited": {Set: true, Limit: 0, Scope: ScopeMethod, Mode: Enforce},
+		"apart":     {Set: true, Limit: 4, Scope: ScopeProtocol, Mode: Enforce},
+		"onlyScope": {},
+	} {
+		e := v.Resolve(Provider, exactKey, method, nil)
+		assert.Equal(t, shared, e.SharedExecutes, method)
+		assert.Equal(t, own, e.Executes, method)
+	}
+
+	// The scope alone limits nothing.
+	v = viewOf(nil, parsed(t, "weir: {provider: {executes.scope: service, services: {a.B: {methods: {m: {executes: 3}}}}}}"), nil)
+	e := v.Resolve(Provider, exactKey, "m", nil)
+	assert.False(t, e.SharedExecutes.Set)
+	assert.Equal(t, 3, e.Executes.Limit)
+
+	// A service turns back what holds for all of the side.
+	v = viewOf(nil, parsed(t, "weir: {provider: {executes: 9, executes.scope: service, services: {a.B: {executes.scope: method}}}}"), nil)
+	e = v.Resolve(Provider, exactKey, "m", nil)
+	assert.False(t, e.SharedExecutes.Set)
+	assert.Equal(t, Limit{Set: true, Limit: 9, Scope: ScopeMethod, Mode: Enforce}, e.Executes)
+	e = v.Resolve(Provider, ServiceKey{Interface: "a.C"}, "m", nil)
+	assert.Equal(t, Limit{Set: true, Limit: 9, Scope: ScopeService, Mode: Enforce}, e.SharedExecutes)
+	assert.False(t, e.Executes.Set)
+
+	// Scope from one source, limit from another.
+	p := ParseParams(Provider, "a.B", map[string]string{"executes": "6"})
+	e = viewOf(&Config{Provider: Section{Policies: Policies{Executes: &Executes{Scope: ScopeService}}}}, nil, nil).Resolve(Provider, exactKey, "m", &p.Service)
+	assert.Equal(t, Limit{Set: true, Limit: 6, Scope: ScopeService, Mode: Enforce}, e.SharedExecutes)
+}
+
+func TestScopeProtocol(t *testing.T) {
+	p := ParseParams(Provider, "a.B", map[string]string{"executes": "6", "executes.scope": "protocol", "methods.m.executes.scope": "method"})
+	assert.Equal(t, ScopeProtocol, (&View{}).Resolve(Provider, exactKey, "n", &p.Service).Executes.Scope)
+	assert.Equal(t, Limit{Set: true, Limit: 6, Scope: ScopeMethod, Mode: Enforce}, (&View{}).Resolve(Provider, exactKey, "m", &p.Service).Executes)
+}
+
+// Settings tell each value once, whether or not a limit makes use of it.
+func TestRegression_SettingsTellEachOnce(t *testing.T) {
+	v := viewOf(nil, parsed(t, `
+weir:
+  provider:
+    executes.mode: observe
+    services:
+      a.B: {executes: 20, executes.scope: service, methods: {m: {executes: 3}}}
+`), nil)
+	assert.ElementsMatch(t, []Setting{
+		{"executes.scope", "service", "file x.yaml", "service"},
+		{"executes.mode", "observe", "file x.yaml", "side"},
+		{"executes", "20", "file x.yaml", "service"},
+		{"executes", "3", "file x.yaml", "method"},
+	}, v.Resolve(Provider, exactKey, "m", nil).Settings)
+
+	assert.Equal(t, []Setting{{"executes.mode", "observe", "file x.yaml", "side"}},
+		v.Resolve(Provider, ServiceKey{Interface: "a.C"}, "m", nil).Settings, "a mode without a limit")
+	assert.Empty(t, v.Resolve(Consumer, exactKey, "m", nil).Settings)
+}
+
+func TestSettingsOfEveryKey(t *testing.T) {
+	for _, k := range keys {
+		for _, text := range values {
+			var p Policies
+			if k.set(&p, text) != nil {
+				continue
+			}
+			canonical, _ := k.get(&p)
+			for _, side := range k.sides {
+				for _, at := range allLevels {
+					if k.levels&at == 0 || !accepts(t, k, at, text) {
+						continue
+					}
+					c, faults := codeConfig(side, at, p).Checked("code")
+					require.Empty(t, faults)
+					e := viewOf(c, nil, nil).Resolve(side, exactKey, "SayHello", nil)
+					want := Setting{k.name, canonical, "code", map[level]string{atDefaults: "side", atService: "service", atMethod: "method"}[at]}
+					require.Equal(t, []Setting{want}, e.Settings)
+				}
+			}
+		}
+	}
+}
+
+func TestResolveTheRest(t *testing.T) {
+	e := (&View{}).Resolve(Consumer, exactKey, "m", nil)
+	assert.Equal(t, Effective{RetryRefused: DefaultRetryRefused}, e)
+	e = (&View{}).Resolve(Provider, exactKey, "m", &Service{})
+	assert.Equal(t, Effective{RetryRefused: DefaultRetryRefused}, e)
+
+	v := viewOf(nil, parsed(t, full), nil)
+	pay := ServiceKey{Interface: "pay.PayService", Group: "x"}
+	e = v.Resolve(Consumer, pay, "Pay", nil)
+	assert.Zero(t, e.RetryRefused, "0 turns it off")
+	assert.Equal(t, Of(false), e.Stats)
+	assert.False(t, e.BusinessErrorsFail)
+	e = v.Resolve(Consumer, pay, "Refund", nil)
+	assert.Equal(t, Of(true), e.Stats)
+	e = v.Resolve(Consumer, ServiceKey{Interface: "z"}, "", nil)
+	assert.InDelta(t, 0.2, e.RetryRefused, 0)
+	e = v.Resolve(Provider, ServiceKey{Interface: "greet.GreetService"}, "SayHello", nil)
+	assert.True(t, e.BusinessErrorsFail)
+}
+
+func TestModeAnd(t *testing.T) {
+	for _, tt := range []struct{ a, b, want Mode }{
+		{"", "", Enforce}, {"", Enforce, Enforce}, {Enforce, Enforce, Enforce},
+		{"", Observe, Observe}, {Enforce, Observe, Observe}, {Observe, Observe, Observe},
+		{"", Off, Off}, {Enforce, Off, Off}, {Observe, Off, Off}, {Off, Off, Off},
+	} {
+		assert.Equal(t, tt.want, tt.a.And(tt.b), tt)
+		assert.Equal(t, tt.want, tt.b.And(tt.a), tt)
+	}
+}
+
+func TestModeOfAll(t *testing.T) {
+	mode := func(m Mode) *Config { return &Config{Mode: m} }
+	for _, tt := range []struct {
+		code, file, section *Config
+		env                 Mode
+		want                Mode
+		source              string
+	}{
+		{nil, nil, nil, "", Enforce, "default"},
+		{nil, nil, mode(Off), "", Off, "the section"},
+		{nil, mode(Observe), mode(Off), "", Observe, "file x.yaml"},
+		{nil, mode(Observe), mode(Off), Enforce, Enforce, "WEIR_MODE"},
+		{nil, nil, nil, Off, Off, "WEIR_MODE"},
+		{mode(Enforce), mode(Observe), mode(Off), Off, Enforce, "code"},
+		{mode(Off), nil, nil, "", Off, "code"},
+		{mode(""), mode(""), mode(Observe), "", Observe, "the section"},
+		{mode(""), mode(Off), nil, Observe, Observe, "WEIR_MODE"},
+	} {
+		var s Store
+		for slot, c := range [...]*Config{FromCode: tt.code, FromFile: tt.file, FromSection: tt.section} {
+			s.Set(Slot(slot), origins[slot], c)
+		}
+		s.SetEnvMode(tt.env)
+		m, source := s.View().Mode()
+		assert.Equal(t, tt.want, m, tt)
+		assert.Equal(t, tt.source, source, tt)
+
+		// It holds for every guard, together with the guard's own.
+		for _, own := range []Mode{"", Enforce, Observe, Off} {
+			p := &Service{Policies: Policies{Executes: &Executes{Limit: Of(1), Mode: own}}}
+			assert.Equal(t, own.And(tt.want), s.View().Resolve(Provider, exactKey, "m", p).Executes.Mode, tt)
+		}
+	}
+}
+
+func TestRootSettings(t *testing.T) {
+	v := viewOf(nil, nil, nil)
+	assert.True(t, v.AutoChain())
+	assert.Equal(t, Fail, v.OnError())
+	v = viewOf(nil, &Config{AutoChain: Of(false)}, &Config{AutoChain: Of(true), OnError: Warn})
+	assert.False(t, v.AutoChain())
+	assert.Equal(t, Warn, v.OnError())
+	v = viewOf(&Config{AutoChain: Of(true), OnError: Fail}, &Config{AutoChain: Of(false)}, &Config{OnError: Warn})
+	assert.True(t, v.AutoChain())
+	assert.Equal(t, Fail, v.OnError())
+}
+
+func TestMethodsOf(t *testing.T) {
+	a := parsed(t, "weir: {provider: {services: {a.B: {methods: {Z: {}, SayHello: {}}}, g/a.B:1.0: {methods: {sayBye: {}, sayHello: {}}}, c.D: {methods: {x: {}}}}}}")
+	b := parsed(t, "weir: {provider: {services: {a.B: {methods: {sayHello: {}}}}}, consumer: {services: {a.B: {methods: {y: {}}}}}}")
+	v := viewOf(a, b, nil)
+	assert.Equal(t, []string{"sayBye", "sayHello", "z"}, v.MethodsOf(Provider, exactKey))
+	assert.Equal(t, []string{"sayHello", "z"}, v.MethodsOf(Provider, ServiceKey{Interface: "a.B"}))
+	assert.Equal(t, []string{"y"}, v.MethodsOf(Consumer, exactKey))
+	assert.Empty(t, v.MethodsOf(Provider, ServiceKey{Interface: "e.F"}))
+	assert.Empty(t, (&View{}).MethodsOf(Provider, exactKey))
+}
+
+// TestResolveAgainstOracle compares random configurations of limit, scope and
+// mode with an oracle that knows only a flat list of settings.
+func TestResolveAgainstOracle(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
+	policies := func(at level) Policies {
+		var p Policies
+		for _, s := range []struct {
+			k      *key
+			values []string
+		}{
+			{keyNamed(ExecutesKey), []string{"", "", "-1", "0", "1", "50"}},
+			{keyNamed(ExecutesScopeKey), []string{"", "", "", "method", "service", "protocol"}},
+			{keyNamed(ExecutesModeKey), []string{"", "", "", "enforce", "observe", "off"}},
+			{keyNamed(StatsKey), []string{"", "", "true", "false"}},
+		} {
+			if value := pick(s.values...); value != "" {
+				_ = setChecked(s.k, &p, value, at) // a scope that is not for methods is left out
+			}
+		}
+		return p
+	}
+	service := func() Service {
+		return Service{Policies: policies(atService), Methods: map[string]Policies{"m": policies(atMethod), "n": policies(atMethod)}}
+	}
+	config := func() *Config {
+		if rnd.IntN(4) == 0 {
+			return nil
+		}
+		return &Config{
+			Mode:     Mode(pick("", "", "", "enforce", "observe", "off")),
+			Provider: Section{Policies: policies(atDefaults), Services: map[string]Service{"a.B": service(), "g/a.B:1.0": service()}},
+		}
+	}
+	for range 10_000 {
+		sources := [...]*Config{config(), config(), config()}
+		var s Store
+		env := Mode(pick("", "", "", "enforce", "observe", "off"))
+		s.SetEnvMode(env)
+		for slot, c := range sources {
+			s.Set(Slot(slot), origins[slot], c)
+		}
+		var params *Service
+		if rnd.IntN(3) > 0 {
+			p := service()
+			params = &p
+		}
+		o := oracle{env: env}
+		for _, c := range sources {
+			if c == nil {
+				c = &Config{}
+			}
+			o.sources = append(o.sources, c.settings())
+		}
+		if params != nil {
+			o.params = (&Config{Provider: Section{Services: map[string]Service{"params": *params}}}).settings()
+		}
+		got := s.View().Resolve(Provider, exactKey, "M", params)
+		shared, own := o.executes()
+		require.Equal(t, shared, got.SharedExecutes, "%+v", o)
+		require.Equal(t, own, got.Executes, "%+v", o)
+		stats := ""
+		if got.Stats != nil {
+			stats = strconv.FormatBool(*got.Stats)
+		}
+		require.Equal(t, o.find("stats", "method", "service", "side"), stats, "%+v", o)
+		seen := map[Setting]bool{}
+		for _, s := range got.Settings {
+			require.False(t, seen[s], "%+v twice", s)
+			seen[s] = true
+		}
+	}
+}
+
+type oracle struct {
+	sources []map[settingKey]string
+	params  map[settingKey]string
+	env     Mode
+}
+
+// find is the text of a key at the first of the levels that has one, or "".
+func (o oracle) find(key string, levels ...string) string {
+	for _, l := range levels {
+		places := map[string][]settingKey{
+			"method":  {{0, "g/a.B:1.0", "m", key}, {0, "a.B", "m", key}},
+			"service": {{0, "g/a.B:1.0", "", key}, {0, "a.B", "", key}},
+			"side":    {{0, "", "", key}},
+		}[l]
+		for _, source := range o.sources {
+			for _, p := range places {
+				if value, ok := source[p]; ok {
+					return value
+				}
+			}
+		}
+		method := map[string]string{"method": "m"}[l]
+		if value, ok := o.params[settingKey{0, "params", method, key}]; ok && l != "side" {
+			return value
+		}
+	}
+	return ""
+}
+
+func (o oracle) executes() (shared, own Limit) {
+	mode := o.sources[0][settingKey{side: noSide, key: "mode"}]
+	for _, next := range []string{string(o.env), o.sources[1][settingKey{side: noSide, key: "mode"}], o.sources[2][settingKey{side: noSide, key: "mode"}]} {
+		if mode == "" {
+			mode = next
+		}
+	}
+	weakness := map[string]int{"": 0, "enforce": 0, "observe": 1, "off": 2}
+	weaker := []Mode{Enforce, Observe, Off}[max(weakness[mode], weakness[o.find("executes.mode", "method", "service", "side")])]
+	limit := func(scope string, levels ...string) Limit {
+		text := o.find("executes", levels...)
+		if text == "" {
+			return Limit{}
+		}
+		n, _ := strconv.Atoi(text)
+		if scope == "" {
+			scope = "method"
+		}
+		return Limit{Set: true, Limit: max(n, 0), Scope: Scope(scope), Mode: weaker}
+	}
+	if o.find("executes.scope", "service", "side") == "service" {
+		return limit("service", "service", "side"), limit(o.find("executes.scope", "method"), "method")
+	}
+	return Limit{}, limit(o.find("executes.scope", "method", "service", "side"), "method", "service", "side")
+}
+
+func ExampleView_Resolve() {
+	cfg, _, _ := ParseYAML("weir.yaml", []byte("weir: {provider: {executes: 100, services: {greet.GreetService: {methods: {SayHello: {executes: 10}}}}}}"))
+	var store Store
+	store.Set(FromFile, "file weir.yaml", cfg)
+	service := ServiceKey{Interface: "greet.GreetService", Version: "1.0.0"}
+	for _, method := range []string{"sayHello", "sayBye"} {
+		e := store.View().Resolve(Provider, service, method, nil)
+		fmt.Println(method, e.Executes.Limit, e.Settings[0].Level)
+	}
+	// Output:
+	// sayHello 10 method
+	// sayBye 100 side
+}

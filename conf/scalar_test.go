@@ -1,0 +1,139 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestParseLimit(t *testing.T) {
+	for text, want := range map[string]int{
+		"0": 0, "-0": 0, "1": 1, "-1": -1, "10": 10, "100000": 100000,
+		"2147483647": math.MaxInt32, "-2147483648": math.MinInt32,
+	} {
+		got, err := parseLimit(text)
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{
+		"", " ", "-", "--1", "+3", " 3", "3 ", "3\n", "\t3", "3.", "3.0", "1.5", ".5", "1e3", "1E3", "0x2", "0b1", "0o7", "1_000", "1,000", "1'000",
+		"2147483648", "-2147483649", "4294967297", "9999999999", "99999999999999999999", "-99999999999999999999",
+		"ten", "3a", "a3", "NaN", "inf", "null", "~", "true", "1s", "1000ms", "5%", "١٢", "３", "Ⅷ", "²", "−1", "\x00", "3\x00", "\xff",
+	} {
+		_, err := parseLimit(text)
+		assert.Error(t, err, "%q", text)
+	}
+}
+
+// YAML reads 010 as eight when dubbo decodes params, and the section read it as
+// ten.
+func TestRegression_LeadingZeros(t *testing.T) {
+	for _, text := range []string{"010", "007", "00", "-01", "08", "0000000001"} {
+		_, err := parseLimit(text)
+		assert.Error(t, err, text)
+	}
+}
+
+func TestParseRatio(t *testing.T) {
+	for text, want := range map[string]float64{"0": 0, "1": 1, "0.1": 0.1, ".5": 0.5, "1.": 1, "1.0": 1, "0.25": 0.25, "0.0": 0} {
+		got, err := parseRatio(text)
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{
+		"", ".", "..", "1.1", "2", "-0.1", "-0", "+0.1", " 0.1", "0.1 ", "1e-1", "0x0.1p0", "0,1", "0.1.2", "NaN", "Inf", "10%", "null", "true", "½",
+		"1.0000001", "0_1", "00", "01", "00.5", strings.Repeat("9", 400),
+	} {
+		_, err := parseRatio(text)
+		assert.Error(t, err, "%q", text)
+	}
+}
+
+func TestParseBool(t *testing.T) {
+	for text, want := range map[string]bool{"true": true, "1": true, "false": false, "0": false} {
+		got, err := parseBool(text)
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "True", "TRUE", "yes", "no", "on", "off", "t", "f", "2", "-1", " true", "null"} {
+		_, err := parseBool(text)
+		assert.Error(t, err, "%q", text)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	t.Setenv("WEIR_TEST_SET", "7")
+	t.Setenv("WEIR_TEST_EMPTY", "")
+	t.Setenv("WEIR_TEST_NESTED", "${WEIR_TEST_SET}")
+	for text, want := range map[string]string{
+		"":                              "",
+		"plain":                         "plain",
+		"$":                             "$",
+		"$WEIR_TEST_SET":                "$WEIR_TEST_SET",
+		"{x}":                           "{x}",
+		"x}":                            "x}",
+		"${WEIR_TEST_SET}":              "7",
+		"${WEIR_TEST_SET:3}":            "7",
+		"${WEIR_TEST_NONE:3}":           "3",
+		"${WEIR_TEST_NONE:}":            "",
+		"${WEIR_TEST_EMPTY:3}":          "3", // as a shell's :- has it
+		"${WEIR_TEST_EMPTY}":            "",
+		"${WEIR_TEST_NONE:a:b}":         "a:b",
+		"${WEIR_TEST_NONE:http://x/}":   "http://x/",
+		"1${WEIR_TEST_SET}2":            "172",
+		"${WEIR_TEST_SET}${WEIR_X:8}":   "78",
+		"${WEIR_TEST_NESTED}":           "${WEIR_TEST_SET}", // the environment's text is only text
+		"${WEIR_TEST_NONE: 3}":          " 3",
+		"${WEIR_TEST_SET}}":             "7}",
+		"$${WEIR_TEST_SET}":             "$7",
+		"${WEIR_TEST_NONE:$}":           "$",
+		"${WEIR_TEST_NONE:{x}":          "{x",
+		"x ${WEIR_TEST_SET:} y":         "x 7 y",
+		"${WEIR_TEST_NONE:über}":        "über",
+		"\xff${WEIR_TEST_SET}":          "\xff7",
+		"${WEIR_TEST_NONE:\n}":          "\n",
+		"${WEIR_TEST_SET:${IGNORED}":    "", // a fault, see below
+		"${WEIR_TEST_NONE:${X:1}}":      "", // a fault
+		"${WEIR_TEST_NONE}":             "", // a fault
+		"${WEIR_TEST_SET":               "", // a fault
+		"${}":                           "", // a fault
+		"${:3}":                         "", // a fault
+		"${WEIR_TEST_SET}${WEIR_NO_ENV": "", // a fault
+	} {
+		got, _ := expand(text)
+		assert.Equal(t, want, got, "%q", text)
+	}
+	for text, want := range map[string]string{
+		"${WEIR_TEST_NONE}":             "environment variable WEIR_TEST_NONE is not set and has no default",
+		"1${WEIR_TEST_NONE}2":           "environment variable WEIR_TEST_NONE is not set and has no default",
+		"${WEIR_TEST_SET":               "a placeholder has no end",
+		"${WEIR_TEST_SET}${WEIR_NO_ENV": "a placeholder has no end",
+		"${WEIR_TEST_NONE:${X:1}}":      "a placeholder stands inside of another",
+		"${WEIR_TEST_SET:${IGNORED}":    "a placeholder stands inside of another",
+		"${}":                           "a placeholder has no name",
+		"${:3}":                         "a placeholder has no name",
+	} {
+		_, problem := expand(text)
+		assert.Equal(t, want, problem, "%q", text)
+	}
+	// Many placeholders take time in proportion.
+	out, problem := expand(strings.Repeat("${WEIR_TEST_SET}", 100_000))
+	assert.Empty(t, problem)
+	assert.Len(t, out, 100_000)
+}

@@ -1,0 +1,266 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+)
+
+func TestSchemaFile(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("..", "docs", "weir.schema.json"))
+	require.NoError(t, err)
+	// A checkout on Windows may have other line ends.
+	assert.Equal(t, string(Schema()), strings.ReplaceAll(string(file), "\r\n", "\n"), "run: go generate ./conf")
+}
+
+// schema is the little of JSON Schema that ours uses.
+type schema struct {
+	t        *testing.T
+	root     any
+	patterns map[string]*regexp.Regexp
+}
+
+func (s schema) matches(pattern, text string) bool {
+	re := s.patterns[pattern]
+	if re == nil {
+		re = regexp.MustCompile(pattern)
+		s.patterns[pattern] = re
+	}
+	return re.MatchString(text)
+}
+
+// valid reports whether a value matches, and panics on a word it does not know,
+// so that a schema cannot say more than this test understands.
+func (s schema) valid(rule, value any) bool {
+	if b, ok := rule.(bool); ok {
+		return b
+	}
+	for word, arg := range rule.(map[string]any) {
+		if !s.word(rule.(map[string]any), word, arg, value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s schema) word(rule map[string]any, word string, arg, value any) bool {
+	object, isObject := value.(map[string]any)
+	text, isText := value.(string)
+	number, isNumber := value.(float64)
+	switch word {
+	case "$schema", "title", "description":
+		return true
+	case "type":
+		types, ok := arg.([]any)
+		if !ok {
+			types = []any{arg}
+		}
+		for _, want := range types {
+			switch {
+			case want == "object" && isObject, want == "string" && isText, want == "null" && value == nil, want == "number" && isNumber,
+				want == "integer" && isNumber && number == float64(int64(number)):
+				return true
+			case want == "boolean":
+				if _, ok := value.(bool); ok {
+					return true
+				}
+			}
+		}
+		return false
+	case "enum":
+		for _, want := range arg.([]any) {
+			if want == value {
+				return true
+			}
+		}
+		return false
+	case "minimum":
+		return !isNumber || number >= arg.(float64)
+	case "maximum":
+		return !isNumber || number <= arg.(float64)
+	case "pattern":
+		return !isText || s.matches(arg.(string), text)
+	case "anyOf":
+		for _, r := range arg.([]any) {
+			if s.valid(r, value) {
+				return true
+			}
+		}
+		return false
+	case "not":
+		return !s.valid(arg, value)
+	case "propertyNames":
+		for name := range object {
+			if !s.valid(arg, name) {
+				return false
+			}
+		}
+		return true
+	case "properties", "patternProperties", "additionalProperties":
+		properties, _ := rule["properties"].(map[string]any)
+		for name, v := range object {
+			known := false
+			if p, ok := properties[name]; ok {
+				known = true
+				if word == "properties" && !s.valid(p, v) {
+					return false
+				}
+			}
+			patterns, _ := rule["patternProperties"].(map[string]any)
+			for pattern, p := range patterns {
+				if s.matches(pattern, name) {
+					known = true
+					if word == "patternProperties" && !s.valid(p, v) {
+						return false
+					}
+				}
+			}
+			if word == "additionalProperties" && !known && !s.valid(arg, v) {
+				return false
+			}
+		}
+		return true
+	}
+	s.t.Fatalf("the schema has the word %q, which this test does not know", word)
+	return false
+}
+
+func loadSchema(t *testing.T) schema {
+	s := schema{t: t, patterns: map[string]*regexp.Regexp{}}
+	require.NoError(t, json.Unmarshal(Schema(), &s.root))
+	return s
+}
+
+// accepts reports whether a YAML document matches, as an editor sees it.
+func (s schema) accepts(doc string) bool {
+	var v any
+	require.NoError(s.t, yaml.Unmarshal([]byte(doc), &v), doc)
+	text, err := json.Marshal(v)
+	require.NoError(s.t, err, doc)
+	v = nil
+	require.NoError(s.t, json.Unmarshal(text, &v))
+	return s.valid(s.root, v)
+}
+
+func TestSchemaIsStable(t *testing.T) {
+	first := string(Schema())
+	for range 5 {
+		require.Equal(t, first, string(Schema()))
+	}
+	assert.True(t, strings.HasSuffix(first, "}\n"))
+}
+
+func TestSchemaHasEveryKey(t *testing.T) {
+	text := string(Schema())
+	for _, k := range keys {
+		assert.Contains(t, text, fmt.Sprintf("%q:", k.section()))
+		doc, _ := json.Marshal(k.doc)
+		assert.Contains(t, text, strings.Trim(string(doc), `"`), "its description")
+	}
+	for _, name := range rootNames {
+		assert.Contains(t, text, fmt.Sprintf("%q:", name))
+	}
+}
+
+func TestSchemaAcceptsTheGood(t *testing.T) {
+	s := loadSchema(t)
+	for _, doc := range []string{
+		full, dubboFile, "weir:", "weir: {}", "weir: {provider: , consumer: ~}", "{}", "a: 1",
+		"weir: {provider: {executes: '5', stats: '1', services: {a.B: {executes: {limit: '-3'}, methods: }}}}",
+		"weir: {mode: '${M:off}', auto-chain: '${A}', retry-refused: '${R:0.1}', provider: {executes: '${N}', services: {g/a.B:1.0: {executes: {limit: '1${N}'}}}}}",
+	} {
+		assert.True(t, s.accepts(doc), doc)
+		t.Setenv("A", "true")
+		t.Setenv("N", "5")
+		_, _, faults := ParseYAML("f", []byte(doc))
+		assert.Empty(t, faults, doc)
+	}
+}
+
+// The schema and the parser must agree on what is right: an editor that marks
+// what is right is as bad as one that does not mark what is wrong.
+func TestSchemaAgreesWithTheParser(t *testing.T) {
+	s := loadSchema(t)
+	agree := func(doc string) {
+		t.Helper()
+		_, _, faults := ParseYAML("f", []byte(doc))
+		require.Equal(t, len(faults) == 0, s.accepts(doc), "%s%v", doc, faults)
+	}
+	// What an editor does not see: YAML has read the value already, as a number
+	// that is right.
+	unseen := regexp.MustCompile(`^(0x2|0b1|0o7|010|00|1e3|1E-1|\+3|\+0\.5|1_000|1\.0?|0\.0|-0|\.5|\.inf|\.nan|null|~|0000.*)$`)
+	// And in quotes: a pattern would be needed that nobody could read.
+	unseenInQuotes := regexp.MustCompile(`^(2147483648|-2147483649|4294967297)$`)
+	plain := regexp.MustCompile(`^[-+.A-Za-z0-9_/%]+$`)
+	n := 0
+	for _, k := range keys {
+		for _, side := range both {
+			for _, at := range allLevels {
+				for _, text := range append(values, "{}", "[]", "[1]", "{a: 1}", "''", "") {
+					if text == "-" || strings.Contains(text, "\x00") {
+						continue
+					}
+					structure := text == "" || text == "''" || text[0] == '[' || text[0] == '{'
+					if structure || plain.MatchString(text) && !unseen.MatchString(text) {
+						agree(document(side, at, k.section()+": "+text))
+						n++
+					}
+					if quoted := inQuotes(text); quoted != "" && !unseenInQuotes.MatchString(text) {
+						agree(document(side, at, k.section()+": "+quoted))
+						n++
+					}
+				}
+			}
+		}
+	}
+	assert.Greater(t, n, 1000)
+	for _, doc := range []string{
+		"weir: {mode: on}", "weir: {mode: }", "weir: {mode: [off]}", "weir: {auto-chain: maybe}", "weir: {auto-chain: true}", "weir: {auto-chain: 0}", "weir: {auto-chain: 2}",
+		"weir: {on-error: fail}", "weir: {on-error: panic}", "weir: {retry-refused: 0.5}", "weir: {retry-refused: 2}", "weir: {nonsense: 1}", "weir: []", "weir: 5", "weir: on",
+		"weir.mode: off", "weir.x: {}", "weird: 1",
+		"weir: {provider: {services: {a.B: 5}}}", "weir: {provider: {services: [a.B]}}", "weir: {provider: {services: {a.B: {methods: [m]}}}}", "weir: {provider: {services: {a.B: {methods: {m: 5}}}}}",
+		"weir: {provider: {methods: {}}}", "weir: {provider: {services: {a.B: {services: {}}}}}", "weir: {provider: {services: {a.B: {methods: {m: {methods: {}}}}}}}",
+		"weir: {provider: {executes: {}}}", "weir: {provider: {executes: {limit: 3, scope: method, mode: off}}}", "weir: {provider: {executes: {limit: x}}}", "weir: {provider: {executes: {limit: {}}}}",
+		"weir: {provider: {executes: {other: 3}}}", "weir: {provider: {executes: {limit: }}}", "weir: {provider: {executes.limit: 3}}", "weir: {consumer: {executes: {limit: 3}}}",
+		"weir: {provider: {services: {a.B: {methods: {m: {executes: {scope: service}}}}}}}", "weir: {provider: {services: {a.B: {methods: {m: {executes: {scope: protocol}}}}}}}",
+		"weir: {provider: {services: {a.B: {executes: {scope: service}}}}}",
+	} {
+		agree(doc)
+	}
+	for _, name := range []string{"a.B", "g/a.B", "a.B:1", "g/a.B:1", "*/a.B", "", "/", ":", "g/", "/a.B", "a.B:", "a/b/c", "a.B:1:2", "a b", " a.B", "a.B ", "${S}", "${S:a.B}", "a.B$C", "ü/a.B"} {
+		agree("weir: {provider: {services: {'" + name + "': {}}}}")
+	}
+	for _, name := range []string{"m", "SayHello", "$invoke", "größe", "foo-bar", "", " ", "a b", "*", "a.b", "a/b", "a#b", "a:b", "a,b", "{a}", "${M}"} {
+		agree("weir: {provider: {services: {a.B: {methods: {'" + name + "': {}}}}}}")
+	}
+}
+
+// An empty value was right to editors where a map could have stood, and wrong
+// to the parser.
+func TestRegression_NullIsNoMapOfParts(t *testing.T) {
+	s := loadSchema(t)
+	assert.False(t, s.accepts("weir: {provider: {executes: }}"))
+	assert.True(t, s.accepts("weir: {provider: {executes: {}}}"))
+}

@@ -1,0 +1,487 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package conf
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// values are tried on every key of the table. Whether one is right is decided by
+// accepts below and not by the code under test.
+var values = []string{
+	"", " ", "0", "-0", "1", "-1", "3", "10", "2147483647", "-2147483648",
+	"2147483648", "-2147483649", "4294967297", "18446744073709551616", "-9223372036854775809", "99999999999999999999999999",
+	"1.5", "0.5", ".5", "1.", "1.0", "0.0", "-0.5", "1.0000001", ".", "1.2.3", "1,5", "1.000.000",
+	" 3", "3 ", "\t3", "3\n", "\u00a03", "0x2", "0b1", "0o7", "010", "00", "1e3", "1E-1", "+3", "+0.5", "1_000", "1 000", "1,000",
+	"ten", "letters", "x", "a3", "3a", "--1", "-", "+", "NaN", "Inf", "-Inf", ".inf", ".nan", "Infinity",
+	"1s", "100ms", "1m30s", "PT1S", "50%", "1k", "1Ki", "100/s",
+	"١٢", "３", "²", "Ⅷ", "½", "−1", "１.５",
+	"true", "false", "True", "FALSE", "yes", "no", "on", "t",
+	"null", "~", "nil", "none", "undefined", "unlimited", "-∞",
+	"enforce", "observe", "off", "Enforce", "OFF", "enforce ", "enforced", "dry-run", "method", "service", "protocol", "Method", "instance", "cluster",
+	"success", "failure", "Success", "fail", "warn",
+	"[1]", "{a: 1}", "1;2", "1|2", "<1>", "\"1\"", "'1'", "`1`", "\\1", "\x00", "1\x00", "\xff", "\u202e1", "\u200b1",
+	strings.Repeat("1", 5000), strings.Repeat("0", 20) + "1", strings.Repeat("x", 5000),
+}
+
+var (
+	wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+	fraction    = regexp.MustCompile(`^((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)$`)
+)
+
+// accepts says whether the row of the key allows the text.
+func accepts(t *testing.T, k *key, at level, text string) bool {
+	t.Helper()
+	switch k.kind {
+	case "integer":
+		if !wholeNumber.MatchString(text) {
+			return false
+		}
+		n, _ := new(big.Int).SetString(text, 10)
+		return n.IsInt64() && float64(n.Int64()) >= k.min && float64(n.Int64()) <= k.max
+	case "number":
+		if !fraction.MatchString(text) {
+			return false
+		}
+		f, err := strconv.ParseFloat(text, 64)
+		return err == nil && f >= k.min && f <= k.max
+	case "boolean":
+		return slices.Contains([]string{"true", "false", "1", "0"}, text)
+	case "string":
+		if at == atMethod && k.name == ExecutesScopeKey && text == string(ScopeService) {
+			return false
+		}
+		return slices.Contains(k.enum, text)
+	}
+	t.Fatalf("key %s is of a kind that this test does not know: %s", k.name, k.kind)
+	return false
+}
+
+// same compares a text with what became of it.
+func same(t *testing.T, k *key, text, got string) {
+	t.Helper()
+	switch k.kind {
+	case "integer", "number":
+		a, errA := strconv.ParseFloat(text, 64)
+		b, errB := strconv.ParseFloat(got, 64)
+		require.NoError(t, errA)
+		require.NoError(t, errB)
+		require.InDelta(t, a, b, 0, "%s=%q", k.name, text)
+	case "boolean":
+		require.Equal(t, text == "true" || text == "1", got == "true", "%s=%q", k.name, text)
+	default:
+		require.Equal(t, text, got, k.name)
+	}
+}
+
+var allLevels = []level{atDefaults, atService, atMethod}
+
+func TestKeysAreComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range keys {
+		assert.False(t, seen[k.name] || seen[k.section()], k.name)
+		seen[k.name], seen[k.section()] = true, true
+		assert.NotEmpty(t, k.sides, k.name)
+		assert.NotZero(t, k.levels&anywhere, k.name)
+		assert.NotEmpty(t, k.allowed, k.name)
+		assert.NotEmpty(t, k.def, k.name)
+		assert.NotEmpty(t, k.doc, k.name)
+		assert.True(t, strings.HasSuffix(k.doc, "."), k.name)
+		assert.Equal(t, k.kind == "string", len(k.enum) > 0, k.name)
+		if k.kind == "integer" || k.kind == "number" {
+			assert.Less(t, k.min, k.max, k.name)
+		}
+		for _, e := range k.enum {
+			assert.Contains(t, k.allowed, e, k.name)
+		}
+		_, ok := k.get(&Policies{})
+		assert.False(t, ok, "%s is set in the zero value", k.name)
+		assert.Same(t, k, keyNamed(k.name))
+		assert.Same(t, k, sectionKey(k.section()))
+	}
+}
+
+// What set puts in, get must give back in a form that set reads: the checks of
+// code and the resolution both go through text.
+func TestKeysSetAndGet(t *testing.T) {
+	for _, k := range keys {
+		some := false
+		for _, text := range values {
+			var p Policies
+			err := k.set(&p, text)
+			got, ok := k.get(&p)
+			require.Equal(t, accepts(t, k, atService, text), err == nil, "%s=%q", k.name, shorten(text))
+			require.Equal(t, err == nil, ok, "%s=%q", k.name, shorten(text))
+			if err != nil {
+				require.Equal(t, Policies{}, p, "a wrong value leaves nothing behind: %s=%q", k.name, shorten(text))
+				continue
+			}
+			some = true
+			same(t, k, text, got)
+			var again Policies
+			require.NoError(t, k.set(&again, got))
+			require.Equal(t, p, again)
+		}
+		assert.True(t, some, "no value is right for %s", k.name)
+	}
+}
+
+// inParams reads one setting from params.
+func inParams(side Side, at level, name, value string) (Service, []Fault) {
+	if at == atMethod {
+		name = methodsPrefix + "SayHello." + name
+	}
+	p := ParseParams(side, "a.B", map[string]string{name: value, "unrelated": "x"})
+	return p.Service, p.Faults
+}
+
+func (s Service) level(at level) Policies {
+	if at == atMethod {
+		return s.Methods["sayHello"]
+	}
+	return s.Policies
+}
+
+func TestValuesInParams(t *testing.T) {
+	for _, k := range keys {
+		for _, side := range both {
+			for _, at := range []level{atService, atMethod} {
+				for _, text := range values {
+					got, faults := inParams(side, at, k.name, text)
+					policies := got.level(at)
+					value, set := k.get(&policies)
+					where := fmt.Sprintf("%s %s=%q", side, k.name, shorten(text))
+					if k.on(side) && k.levels&at != 0 && accepts(t, k, at, text) {
+						require.Empty(t, faults, where)
+						require.True(t, set, where)
+						same(t, k, text, value)
+						continue
+					}
+					require.False(t, set, where)
+					require.Len(t, faults, 1, where)
+					f := faults[0]
+					require.Equal(t, "params", f.Source)
+					require.Equal(t, side.String(), f.Side)
+					require.Equal(t, "a.B", f.Service)
+					require.Equal(t, map[level]string{atService: "", atMethod: "SayHello"}[at], f.Method)
+					require.Equal(t, k.name, f.Key)
+					require.Equal(t, text, f.Value)
+					require.NotEmpty(t, f.Allowed)
+					if k.on(side) && k.levels&at != 0 {
+						require.Equal(t, k.allowed, f.Allowed)
+						require.Empty(t, f.Problem)
+					} else {
+						require.NotEmpty(t, f.Problem)
+					}
+				}
+			}
+		}
+	}
+}
+
+// document puts one setting into a document; value is YAML.
+func document(side Side, at level, lines ...string) string {
+	doc := "# a comment\nweir:\n  " + side.String() + ":\n"
+	indent := "    "
+	if at != atDefaults {
+		doc += "    services:\n      g/a.B:1.0:\n"
+		indent = "        "
+	}
+	if at == atMethod {
+		doc += "        methods:\n          SayHello:\n"
+		indent = "            "
+	}
+	for _, l := range lines {
+		doc += indent + l + "\n"
+	}
+	return doc
+}
+
+var valueLine = map[level]int{atDefaults: 4, atService: 6, atMethod: 8}
+
+func (c *Config) policies(side Side, at level) Policies {
+	s := c.section(side)
+	if at == atDefaults {
+		return s.Policies
+	}
+	return s.Services["g/a.B:1.0"].level(at)
+}
+
+// inQuotes is the text as a YAML string, or "" when YAML cannot hold it.
+func inQuotes(text string) string {
+	for _, r := range text {
+		if r == '\ufffd' {
+			return ""
+		}
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ':
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// checkYAML reads the one setting of a document and compares what came of it.
+func checkYAML(t *testing.T, k *key, side Side, at level, doc, faultKey, text string) {
+	t.Helper()
+	cfg, found, faults := ParseYAML("weir.yaml", []byte(doc))
+	require.True(t, found, doc)
+	policies := cfg.policies(side, at)
+	value, set := k.get(&policies)
+	if k.on(side) && k.levels&at != 0 && accepts(t, k, at, text) {
+		require.Empty(t, faults, doc)
+		require.True(t, set, doc)
+		same(t, k, text, value)
+		return
+	}
+	require.False(t, set, doc)
+	require.Len(t, faults, 1, doc)
+	f := faults[0]
+	require.Equal(t, fmt.Sprintf("weir.yaml:%d", valueLine[at]), f.Source, doc)
+	require.Equal(t, side.String(), f.Side)
+	require.Equal(t, map[level]string{atDefaults: "", atService: "g/a.B:1.0", atMethod: "g/a.B:1.0"}[at], f.Service)
+	require.Equal(t, map[level]string{atMethod: "SayHello"}[at], f.Method)
+	require.Equal(t, faultKey, f.Key)
+	require.Equal(t, text, f.Value, doc)
+	require.NotEmpty(t, f.Allowed)
+	if k.on(side) && k.levels&at != 0 {
+		require.Equal(t, k.allowed, f.Allowed)
+	} else {
+		require.NotEmpty(t, f.Problem)
+	}
+}
+
+func TestValuesInYAML(t *testing.T) {
+	for _, k := range keys {
+		for _, side := range both {
+			for _, at := range allLevels {
+				for _, text := range values {
+					quoted := inQuotes(text)
+					if quoted == "" {
+						continue
+					}
+					checkYAML(t, k, side, at, document(side, at, k.section()+": "+quoted), k.section(), text)
+				}
+			}
+		}
+	}
+}
+
+// plainWords are values as they stand in YAML without quotes. YAML itself says
+// which of them are null and which are the same boolean.
+func TestValuesInYAMLWithoutQuotes(t *testing.T) {
+	plain := regexp.MustCompile(`^[-+.A-Za-z0-9_/%½²Ⅷ３１−∞]+$`)
+	for _, k := range keys {
+		for _, side := range both {
+			for _, at := range allLevels {
+				for _, text := range values {
+					if !plain.MatchString(text) || text == "-" || text == "null" {
+						continue
+					}
+					doc := document(side, at, k.section()+": "+text)
+					if lower := strings.ToLower(text); k.kind == "boolean" && (lower == "true" || lower == "false") && k.on(side) && k.levels&at != 0 {
+						cfg, _, faults := ParseYAML("weir.yaml", []byte(doc))
+						require.Empty(t, faults, doc)
+						p := cfg.policies(side, at)
+						got, _ := k.get(&p)
+						require.Equal(t, lower, got, "True is true in YAML")
+						continue
+					}
+					checkYAML(t, k, side, at, doc, k.section(), text)
+				}
+			}
+		}
+	}
+}
+
+// A key with parts may be written as a map: executes: {limit: 3, scope: method}.
+func TestValuesInYAMLParts(t *testing.T) {
+	parts := 0
+	for _, k := range keys {
+		parent, part, dotted := strings.Cut(k.section(), ".")
+		if !dotted {
+			if !k.hasParts() {
+				continue
+			}
+			part = "limit"
+		} else if p := sectionKey(parent); p == nil || !p.hasParts() {
+			continue
+		}
+		parts++
+		for _, at := range allLevels {
+			for _, text := range values {
+				if quoted := inQuotes(text); quoted != "" && k.levels&at != 0 {
+					doc := document(k.sides[0], at, parent+": {"+part+": "+quoted+"}")
+					checkYAML(t, k, k.sides[0], at, doc, parent+"."+part, text)
+				}
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, parts, 3)
+}
+
+func TestNothingForValueInYAML(t *testing.T) {
+	for _, k := range keys {
+		for _, at := range allLevels {
+			if k.levels&at == 0 {
+				continue
+			}
+			side := k.sides[0]
+			for _, tt := range []struct{ yaml, value, problem string }{
+				{"", "", ""}, {"~", "~", ""}, {"null", "null", ""}, {"Null", "Null", ""}, {"NULL # comment", "NULL", ""}, {"!!null x", "x", ""}, {"!!null 1", "1", ""},
+				{"[]", "", "a list where a single value belongs"}, {"[3]", "", "a list where a single value belongs"},
+				{"!!seq []", "", "a list where a single value belongs"},
+			} {
+				doc := document(side, at, k.section()+": "+tt.yaml)
+				cfg, _, faults := ParseYAML("weir.yaml", []byte(doc))
+				require.Len(t, faults, 1, doc)
+				f := faults[0]
+				assert.Equal(t, fmt.Sprintf("weir.yaml:%d", valueLine[at]), f.Source, doc)
+				assert.Equal(t, k.section(), f.Key, doc)
+				assert.Equal(t, tt.value, f.Value, doc)
+				assert.Equal(t, k.allowed, f.Allowed, doc)
+				assert.Equal(t, tt.problem, f.Problem, doc)
+				p := cfg.policies(side, at)
+				_, set := k.get(&p)
+				assert.False(t, set, doc)
+			}
+			for _, yaml := range []string{"{a: 1}", "{limit: {limit: 3}}", "\n                a: 1"} {
+				doc := document(side, at, k.section()+": "+yaml)
+				cfg, _, faults := ParseYAML("weir.yaml", []byte(doc))
+				require.Len(t, faults, 1, doc)
+				f := faults[0]
+				assert.Contains(t, f.Key, k.section(), doc)
+				assert.NotEmpty(t, f.Problem, doc)
+				assert.NotEmpty(t, f.Allowed, doc)
+				p := cfg.policies(side, at)
+				_, set := k.get(&p)
+				assert.False(t, set, doc)
+			}
+		}
+	}
+}
+
+// A map below a key that is written as one value was an unknown key of which
+// nothing was allowed.
+func TestRegression_MapBelowASingleValue(t *testing.T) {
+	for _, line := range []string{"executes.scope: {x: 1}", "stats: {limit: true}", "business-errors: {}"} {
+		_, _, faults := ParseYAML("f", []byte(document(Provider, atService, line)))
+		require.Len(t, faults, 1, line)
+		assert.Equal(t, "a map where a single value belongs", faults[0].Problem, line)
+		assert.NotEmpty(t, faults[0].Allowed, line)
+	}
+}
+
+// The same faults for what code sets.
+func TestValuesInCode(t *testing.T) {
+	for _, tt := range []struct {
+		key, value string
+		p          Policies
+	}{
+		{ExecutesKey, "2147483648", Policies{Executes: &Executes{Limit: Of(1 << 31)}}},
+		{ExecutesKey, "-2147483649", Policies{Executes: &Executes{Limit: Of(-1<<31 - 1)}}},
+		{ExecutesKey, "4294967297", Policies{Executes: &Executes{Limit: Of(1<<32 + 1)}}},
+		{ExecutesKey, "9223372036854775807", Policies{Executes: &Executes{Limit: Of(math.MaxInt)}}},
+		{ExecutesScopeKey, "cluster", Policies{Executes: &Executes{Scope: "cluster"}}},
+		{ExecutesScopeKey, " method", Policies{Executes: &Executes{Scope: " method"}}},
+		{ExecutesModeKey, "Off", Policies{Executes: &Executes{Mode: "Off"}}},
+		{RetryRefusedKey, "NaN", Policies{RetryRefused: Of(math.NaN())}},
+		{RetryRefusedKey, "+Inf", Policies{RetryRefused: Of(math.Inf(1))}},
+		{RetryRefusedKey, "-0.1", Policies{RetryRefused: Of(-0.1)}},
+		{RetryRefusedKey, "1.1", Policies{RetryRefused: Of(1.1)}},
+		{BusinessErrorsKey, "yes", Policies{BusinessErrors: "yes"}},
+	} {
+		k := keyNamed(tt.key)
+		for _, at := range allLevels {
+			if k.levels&at == 0 {
+				continue
+			}
+			out, faults := codeConfig(k.sides[0], at, tt.p).Checked("code")
+			require.Len(t, faults, 1, tt.key)
+			f := faults[0]
+			assert.Equal(t, "code", f.Source)
+			assert.Equal(t, k.sides[0].String(), f.Side)
+			assert.Equal(t, map[level]string{atService: "g/a.B:1.0", atMethod: "g/a.B:1.0"}[at], f.Service)
+			assert.Equal(t, map[level]string{atMethod: "SayHello"}[at], f.Method)
+			assert.Equal(t, k.section(), f.Key)
+			assert.Equal(t, tt.value, f.Value)
+			assert.Equal(t, k.allowed, f.Allowed)
+			p := out.policies(k.sides[0], at)
+			_, set := k.get(&p)
+			assert.False(t, set)
+		}
+	}
+	// What is right in a text is right in code, and wrong where it is wrong.
+	for _, k := range keys {
+		for _, text := range values {
+			var p Policies
+			if k.set(&p, text) != nil {
+				continue
+			}
+			for _, side := range both {
+				for _, at := range allLevels {
+					out, faults := codeConfig(side, at, p).Checked("code")
+					got := out.policies(side, at)
+					value, set := k.get(&got)
+					if k.on(side) && k.levels&at != 0 && accepts(t, k, at, text) {
+						require.Empty(t, faults)
+						require.True(t, set)
+						same(t, k, text, value)
+						continue
+					}
+					require.False(t, set)
+					require.Len(t, faults, 1)
+					require.Equal(t, k.section(), faults[0].Key)
+					require.NotEmpty(t, faults[0].Allowed)
+				}
+			}
+		}
+	}
+}
+
+// codeConfig puts policies at a level.
+func codeConfig(side Side, at level, p Policies) *Config {
+	var c Config
+	s := c.section(side)
+	switch at {
+	case atDefaults:
+		s.Policies = p
+	case atService:
+		s.Services = map[string]Service{"g/a.B:1.0": {Policies: p}}
+	default:
+		s.Services = map[string]Service{"g/a.B:1.0": {Methods: map[string]Policies{"SayHello": p}}}
+	}
+	return &c
+}
