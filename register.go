@@ -17,15 +17,14 @@ package weir
 import (
 	"errors"
 
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"github.com/dubbogo/gost/log/logger"
+	"github.com/prometheus/client_golang/prometheus"
+
 	// The guards register their filters.
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/chain"
-
-	"github.com/dubbogo/gost/log/logger"
-	"github.com/prometheus/client_golang/prometheus"
-
-	"dubbo.apache.org/dubbo-go/v3/common/extension"
 )
 
 func init() {

@@ -25,16 +25,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/filter/guard"
-	"github.com/weir-go/weir/internal/transport"
-
-	"github.com/dubbogo/gost/log/logger"
-	"gopkg.in/yaml.v3"
-
 	"dubbo.apache.org/dubbo-go/v3"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"github.com/dubbogo/gost/log/logger"
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/transport"
 )
 
 // Environment variables.

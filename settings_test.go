@@ -184,7 +184,10 @@ func TestTheFileIsPolled(t *testing.T) {
 	t.Setenv(EnvConfigPath, path)
 	synctest.Test(t, func(t *testing.T) {
 		require.NoError(t, s.load())
-		polls := func(n int) { time.Sleep(time.Duration(n) * PollInterval); synctest.Wait() }
+		polls := func(n int) {
+			time.Sleep(time.Duration(n) * PollInterval) //nolint:forbidigo // synctest
+			synctest.Wait()
+		}
 		require.NoError(t, os.WriteFile(path, []byte("weir: {provider: {executes: 9}}"), 0o600))
 		polls(1)
 		limit, _ := s.executes()

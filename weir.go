@@ -15,12 +15,11 @@
 package weir
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
-
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/weir-go/weir/internal/metrics"
 )
 

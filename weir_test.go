@@ -20,16 +20,15 @@ import (
 	"fmt"
 	"testing"
 
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
-
-	"dubbo.apache.org/dubbo-go/v3/common/extension"
-	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
-	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 )
 
 func TestImportingRegistersTheFilters(t *testing.T) {

@@ -20,18 +20,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-import (
 	"dubbo.apache.org/dubbo-go/v3/client"
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-import (
 	"github.com/weir-go/weir/integration_test/harness"
 	"github.com/weir-go/weir/internal/transport"
 )

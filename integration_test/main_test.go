@@ -16,9 +16,7 @@ package integration
 
 import (
 	"testing"
-)
 
-import (
 	"github.com/weir-go/weir/integration_test/harness"
 )
 

@@ -15,11 +15,11 @@
 package executelimit
 
 import (
-	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/filter/guard"
-
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
 	"dubbo.apache.org/dubbo-go/v3/filter"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
 )
 
 func init() {

@@ -23,13 +23,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/call"
-	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/filter/guard"
-	"github.com/weir-go/weir/internal/retry"
-
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
@@ -37,12 +30,18 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // attackSteps lets a test put steps of its own into the plans of its service.
 var attackSteps sync.Map // service -> func(guard.Site) []guard.Step
 
-func init() {
+func init() { //nolint:gochecknoinits // the registry is the process's
 	guard.RegisterPolicy("attack", conf.Provider, func(s guard.Site) []guard.Step {
 		if f, ok := attackSteps.Load(s.Service); ok {
 			return f.(func(guard.Site) []guard.Step)(s)
@@ -252,7 +251,7 @@ func TestAttackTypedNilErrors(t *testing.T) {
 			require.NotPanics(t, func() {
 				c.call("SayHello", func(context.Context, base.Invocation) result.Result { return &result.RPCResult{Err: err} })
 			})
-			require.NotPanics(t, func() { guard.Decode(err) })
+			require.NotPanics(t, func() { _, _ = guard.Decode(err) })
 			require.NotPanics(t, func() { guard.DubboException(err) })
 		})
 	}

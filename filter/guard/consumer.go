@@ -18,12 +18,12 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/weir-go/weir/call"
-	"github.com/weir-go/weir/internal/retry"
-
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // attempt sends one attempt of a call to the chain's instance, unless the

@@ -19,11 +19,11 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/weir-go/weir/call"
-	"github.com/weir-go/weir/conf"
-
 	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
 )
 
 // Decode finds a refusal in err: the typed one of this process, or one that

@@ -19,11 +19,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/weir-go/weir/conf"
-
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
+
+	"github.com/weir-go/weir/conf"
 )
 
 // Names of the umbrella filters.

@@ -25,6 +25,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
+	"dubbo.apache.org/dubbo-go/v3/protocol/result"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 	"github.com/apache/dubbo-go-hessian2"
 	"github.com/stretchr/testify/require"
 
@@ -33,14 +40,6 @@ import (
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/rpcstatus"
-
-	"dubbo.apache.org/dubbo-go/v3/common"
-	"dubbo.apache.org/dubbo-go/v3/common/constant"
-	"dubbo.apache.org/dubbo-go/v3/protocol/base"
-	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
-	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
-	"dubbo.apache.org/dubbo-go/v3/protocol/result"
-	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 )
 
 // handler is the inner end of a chain.
@@ -377,7 +376,7 @@ func TestALateAnswerOnTheDubboProtocolIsATimeout(t *testing.T) { // H22
 		inv := invocation.NewRPCInvocation("SayHello", nil, map[string]any{constant.TimeoutKey: timeout})
 		c.guard.Invoke(context.Background(), &handler{*base.NewBaseInvoker(c.url), answer}, inv)
 		want := map[bool]int64{true: 1, false: 0}[i >= 1]
-		require.EqualValues(t, want, c.figures("SayHello").Outcomes[call.Timeout], "timeout %v", timeout)
+		require.Equal(t, want, c.figures("SayHello").Outcomes[call.Timeout], "timeout %v", timeout)
 	}
 }
 

@@ -21,12 +21,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-go/weir/call"
-
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+
+	"github.com/weir-go/weir/call"
 )
 
 // outcomeOf says how a call ended whose error is no refusal. Business errors

@@ -23,14 +23,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/rpcstatus"
-
-	"dubbo.apache.org/dubbo-go/v3/common"
-	"dubbo.apache.org/dubbo-go/v3/common/constant"
-	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 )
 
 // maxMethods bounds the methods of a chain whose service does not say which it
@@ -273,8 +273,8 @@ func methodName(inv base.Invocation) string {
 		return name
 	}
 	if args := inv.Arguments(); len(args) == 3 {
-		if real, ok := args[0].(string); ok {
-			return real
+		if actual, ok := args[0].(string); ok {
+			return actual
 		}
 	}
 	return name

@@ -19,12 +19,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weir-go/weir/call"
-	"github.com/weir-go/weir/rpcstatus"
-
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/rpcstatus"
 )
 
 // maxSteps is how many permits a call keeps on its stack.

@@ -20,14 +20,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/protocol/result"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+	"github.com/dubbogo/gost/log/logger"
+
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/stripe"
-
-	"github.com/dubbogo/gost/log/logger"
-
-	"dubbo.apache.org/dubbo-go/v3/protocol/result"
-	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 )
 
 // metaPrefix stands before the name of a refusal's field in a Triple error's

@@ -15,10 +15,10 @@
 package guard
 
 import (
-	"github.com/weir-go/weir/conf"
-
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
 	"dubbo.apache.org/dubbo-go/v3/filter"
+
+	"github.com/weir-go/weir/conf"
 )
 
 func init() {

@@ -19,11 +19,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dubbogo/gost/log/logger"
+
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/weakmap"
 	"github.com/weir-go/weir/rpcstatus"
-
-	"github.com/dubbogo/gost/log/logger"
 )
 
 // Runtime is what the guards of a process share: the configuration and the

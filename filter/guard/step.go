@@ -19,10 +19,10 @@ import (
 	"sync"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
-
-	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 )
 
 // Rank is a step's place in the umbrella filter. What can refuse without

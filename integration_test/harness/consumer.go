@@ -20,14 +20,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-import (
 	"dubbo.apache.org/dubbo-go/v3/client"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
-)
 
-import (
 	"github.com/weir-go/weir/integration_test/greet"
 )
 

@@ -22,13 +22,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-)
 
-import (
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
-)
 
-import (
 	"github.com/weir-go/weir/integration_test/greet"
 )
 

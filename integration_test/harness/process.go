@@ -27,11 +27,8 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-import (
 	"github.com/apache/dubbo-getty"
-
 	"github.com/dubbogo/gost/log/logger"
 )
 

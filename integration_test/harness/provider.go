@@ -22,17 +22,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-)
 
-import (
 	"dubbo.apache.org/dubbo-go/v3/client"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/metadata"
 	"dubbo.apache.org/dubbo-go/v3/protocol"
 	"dubbo.apache.org/dubbo-go/v3/server"
-)
 
-import (
 	"github.com/weir-go/weir/integration_test/greet"
 )
 

@@ -21,6 +21,9 @@ import (
 	"strings"
 	"testing"
 
+	"dubbo.apache.org/dubbo-go/v3/client"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+	"dubbo.apache.org/dubbo-go/v3/server"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -29,10 +32,6 @@ import (
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/integration_test/greet"
 	"github.com/weir-go/weir/integration_test/harness"
-
-	"dubbo.apache.org/dubbo-go/v3/client"
-	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
-	"dubbo.apache.org/dubbo-go/v3/server"
 )
 
 var background = context.Background()

@@ -20,14 +20,13 @@ import (
 	"strings"
 	"testing"
 
+	"dubbo.apache.org/dubbo-go/v3/client"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	hessian "github.com/apache/dubbo-go-hessian2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/integration_test/harness"
-
-	"dubbo.apache.org/dubbo-go/v3/client"
-	"dubbo.apache.org/dubbo-go/v3/common/constant"
 )
 
 // chained is a middle service that calls a full one and passes on what it gets.

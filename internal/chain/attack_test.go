@@ -18,14 +18,13 @@ import (
 	"context"
 	"testing"
 
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
-
-	"dubbo.apache.org/dubbo-go/v3/common/constant"
-	"dubbo.apache.org/dubbo-go/v3/protocol/base"
-	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 )
 
 // Once: a filter of Weir twice in one list takes two slots per call; executes:

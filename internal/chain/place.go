@@ -18,10 +18,10 @@ import (
 	"slices"
 	"strings"
 
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
-
-	"dubbo.apache.org/dubbo-go/v3/common/constant"
 )
 
 // appended are the filters that dubbo itself puts at the end of a list. Weir

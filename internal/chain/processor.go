@@ -15,19 +15,20 @@
 package chain
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/filter/guard"
-	"github.com/weir-go/weir/internal/retry"
-
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // Processor is dubbo's config post-processor. It is safe for concurrent use.
@@ -92,9 +93,10 @@ func (p *Processor) PostProcessReferenceConfig(u *common.URL) {
 }
 
 func (p *Processor) add(faults *[]conf.Fault, err error) {
-	switch e := err.(type) {
-	case nil:
-	case *conf.Error:
+	var e *conf.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &e):
 		*faults = append(*faults, e.Faults...)
 	default:
 		*faults = append(*faults, conf.Fault{Source: "configuration", Problem: err.Error()})

@@ -18,6 +18,8 @@
 package metrics
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/executelimit"
@@ -25,8 +27,6 @@ import (
 	"github.com/weir-go/weir/internal/transport"
 	"github.com/weir-go/weir/rpcstatus"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 var (

@@ -24,13 +24,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/apache/dubbo-go-hessian2"
-	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/call"
-	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/internal/retry"
-
 	clusterpkg "dubbo.apache.org/dubbo-go/v3/cluster/cluster"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failsafe"
 	"dubbo.apache.org/dubbo-go/v3/cluster/directory/static"
@@ -42,6 +35,12 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"dubbo.apache.org/dubbo-go/v3/protocol/protocolwrapper"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
+	"github.com/apache/dubbo-go-hessian2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // Once: dubbo's generic filter makes a new invocation per attempt, so what the
@@ -240,7 +239,7 @@ func TestAttackTheBudgetIsTheLargerOfTheTwo(t *testing.T) {
 			for range each {
 				_ = r.call()
 			}
-			time.Sleep(time.Second) // in a bubble
+			time.Sleep(time.Second) //nolint:forbidigo // synctest
 		}
 		const n = seconds * each
 		extra := r.hits() - n
@@ -257,9 +256,9 @@ func TestAttackMarksOfChurningAddressesArePruned(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		for n := range 5000 {
 			inv := invocation.NewRPCInvocation("m", nil, nil)
-			ref.Refused(retry.Attempt{}, inv, fmt.Sprintf("10.0.%d.%d:1", n/256, n%256), retry.Policy{Failover: true, Retries: 2}, e)
+			_ = ref.Refused(retry.Attempt{}, inv, fmt.Sprintf("10.0.%d.%d:1", n/256, n%256), retry.Policy{Failover: true, Retries: 2}, e)
 			if n%50 == 49 {
-				time.Sleep(2 * retry.AvoidFor) // in a bubble
+				time.Sleep(2 * retry.AvoidFor) //nolint:forbidigo // synctest
 			}
 		}
 		runtime.GC()

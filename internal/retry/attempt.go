@@ -18,9 +18,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weir-go/weir/call"
-
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+
+	"github.com/weir-go/weir/call"
 )
 
 // stateKey is the attribute of an invocation that holds its call's state. It is

@@ -19,18 +19,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/call"
-	"github.com/weir-go/weir/conf"
-	_ "github.com/weir-go/weir/filter/executelimit"
-	"github.com/weir-go/weir/filter/guard"
-	"github.com/weir-go/weir/internal/retry"
 
 	clusterpkg "dubbo.apache.org/dubbo-go/v3/cluster/cluster"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/available"
@@ -51,6 +42,13 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/protocolwrapper"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
+	_ "github.com/weir-go/weir/filter/executelimit"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // instance is a provider as a consumer sees it.
@@ -193,7 +191,7 @@ func requireTyped(t *testing.T, err error, forwarded bool) {
 	require.EqualValues(t, 5, e.Limit)
 	require.Equal(t, forwarded, e.Forwarded)
 	var te *triple_protocol.Error
-	require.False(t, errors.As(err, &te), "a handler that passes it on must not show dubbo a Triple error")
+	require.NotErrorAs(t, err, &te, "a handler that passes it on must not show dubbo a Triple error")
 }
 
 func TestARefusedCallHitsTheOnlyInstanceOnce(t *testing.T) { // N16
@@ -354,7 +352,7 @@ func TestABusinessErrorThatQuotesARefusalIsNone(t *testing.T) {
 	err := r.call()
 	require.Error(t, err)
 	require.NotErrorIs(t, err, call.ErrRejected)
-	require.True(t, strings.Contains(err.Error(), "order 7 failed"))
+	require.ErrorContains(t, err, "order 7 failed")
 }
 
 func TestTransportErrorsAreRetriedAsBefore(t *testing.T) {

@@ -19,14 +19,14 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/weir-go/weir/call"
-
 	"dubbo.apache.org/dubbo-go/v3/cluster/cluster"
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+
+	"github.com/weir-go/weir/call"
 )
 
 const (

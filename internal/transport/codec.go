@@ -18,9 +18,7 @@ import (
 	"bytes"
 	"sync"
 	"sync/atomic"
-)
 
-import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/remoting"

@@ -17,9 +17,7 @@ package transport
 import (
 	"encoding/binary"
 	"testing"
-)
 
-import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo"
 	"dubbo.apache.org/dubbo-go/v3/remoting"
 )

@@ -18,9 +18,7 @@ import (
 	"encoding/binary"
 	"runtime"
 	"sync/atomic"
-)
 
-import (
 	"dubbo.apache.org/dubbo-go/v3/remoting"
 )
 
