@@ -26,8 +26,8 @@ import (
 var Count = count(runtime.GOMAXPROCS(0))
 
 func count(procs int) int {
-	n := 8
-	for n < 4*procs && n < 64 {
+	n := 32
+	for n < 4*procs && n < 128 {
 		n *= 2
 	}
 	return n

@@ -25,7 +25,7 @@ import (
 )
 
 func TestCount(t *testing.T) {
-	for procs, want := range map[int]int{-1: 8, 0: 8, 1: 8, 2: 8, 3: 16, 4: 16, 5: 32, 8: 32, 9: 64, 16: 64, 17: 64, 1024: 64} {
+	for procs, want := range map[int]int{-1: 32, 0: 32, 1: 32, 8: 32, 9: 64, 16: 64, 17: 128, 32: 128, 1024: 128} {
 		assert.Equal(t, want, count(procs), procs)
 	}
 	assert.Zero(t, Count&(Count-1), "a power of two, as Index masks with it")
