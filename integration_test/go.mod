@@ -1,13 +1,13 @@
 module github.com/weir-go/weir/integration_test
 
-go 1.26.0
+go 1.25.0
 
 require (
 	dubbo.apache.org/dubbo-go/v3 v3.3.2
 	github.com/apache/dubbo-getty v1.4.10
 	github.com/apache/dubbo-go-hessian2 v1.12.5
 	github.com/dubbogo/gost v1.14.3
-	github.com/google/pprof v0.0.0-20261105003125-4bf881d7fb0b
+	github.com/google/pprof v0.0.0-20230207041349-798e818bf904
 	github.com/prometheus/client_golang v1.19.1
 	github.com/stretchr/testify v1.11.1
 	github.com/weir-go/weir v0.0.0-00010101000000-000000000000
