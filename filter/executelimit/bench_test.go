@@ -40,6 +40,12 @@ func (i *instant) Invoke(context.Context, base.Invocation) result.Result { retur
 
 func bench(b *testing.B, service string, params map[string]string) (*guard.Guard, base.Invoker, base.Invocation) {
 	b.Helper()
+	u := benchURL(service, params)
+	inv := &instant{BaseInvoker: *base.NewBaseInvoker(u), res: &result.RPCResult{}}
+	return guard.New(guard.Process(), conf.Provider), inv, invocation.NewRPCInvocation("SayHello", nil, map[string]any{})
+}
+
+func benchURL(service string, params map[string]string) *common.URL {
 	opts := []common.Option{
 		common.WithProtocol("tri"), common.WithPath(service), common.WithIp("127.0.0.1"), common.WithPort("20000"),
 		common.WithMethods(strings.Split("SayHello,SayBye,List,Get,Put,Delete", ",")), common.WithInterface(service),
@@ -47,9 +53,7 @@ func bench(b *testing.B, service string, params map[string]string) (*guard.Guard
 	for k, v := range params {
 		opts = append(opts, common.WithParamsValue(k, v))
 	}
-	u := common.NewURLWithOptions(opts...)
-	inv := &instant{BaseInvoker: *base.NewBaseInvoker(u), res: &result.RPCResult{}}
-	return guard.New(guard.Process(), conf.Provider), inv, invocation.NewRPCInvocation("SayHello", nil, map[string]any{})
+	return common.NewURLWithOptions(opts...)
 }
 
 func run(b *testing.B, g *guard.Guard, next base.Invoker, inv base.Invocation) {
