@@ -16,6 +16,7 @@ package weir
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
@@ -75,6 +76,17 @@ func TestAttackSnapshotShowsTheSettingsInForce(t *testing.T) {
 			require.Equal(t, "9", m.Settings[0].Value)
 		}
 	}
+	rt.Store.Set(conf.FromCode, "code", executesConfig(4, ""))
+	for _, m := range snapshot(rt).Methods {
+		require.Equal(t, "4", m.Settings[0].Value, "a change is told before the next call")
+	}
+	for _, l := range snapshot(rt).Limits {
+		require.EqualValues(t, 4, l.Limit)
+	}
+	service := conf.ServiceKey{Interface: "quiet.Service"}
+	rt.Declare(conf.Provider, service, "tri", []string{"SayHello"}, &conf.Service{})
+	require.True(t, slices.ContainsFunc(snapshot(rt).Methods, func(m MethodState) bool { return m.Service == "quiet.Service" }),
+		"an exported service is told before its first call")
 }
 
 // Once: the limit of unknown names and the one that a service's methods share
@@ -133,7 +145,7 @@ func TestAttackALoadThatSucceedsMendsAFaultyStart(t *testing.T) {
 	require.NoError(t, s.prepare())
 }
 
-// FAILS: "config-map.weir and a file that set the same key are an error", but
+// Once: "config-map.weir and a file that set the same key are an error", but
 // Load at run time is not asked.
 func TestAttackLoadAtRunTimeMeetsTheSection(t *testing.T) {
 	s := newSources(t, map[string]any{"provider": map[string]any{"executes": 3}})

@@ -8,6 +8,7 @@ require (
 	github.com/dubbogo/gost v1.14.3
 	github.com/prometheus/client_golang v1.19.1
 	github.com/stretchr/testify v1.11.1
+	go.uber.org/zap v1.21.0
 	gopkg.in/yaml.v3 v3.0.1
 )
 
@@ -72,7 +73,6 @@ require (
 	go.opentelemetry.io/otel/trace v1.21.0 // indirect
 	go.uber.org/atomic v1.10.0 // indirect
 	go.uber.org/multierr v1.8.0 // indirect
-	go.uber.org/zap v1.21.0 // indirect
 	golang.org/x/crypto v0.53.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
 	golang.org/x/sync v0.21.0 // indirect

@@ -47,6 +47,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 )
 
@@ -116,7 +117,10 @@ func serviceURL(service string, params map[string]string) *common.URL {
 	for k, v := range params {
 		opts = append(opts, common.WithParamsValue(k, v))
 	}
-	return common.NewURLWithOptions(opts...)
+	u := common.NewURLWithOptions(opts...)
+	parsed := conf.ParseParams(conf.Consumer, service, map[string]string{"weir.stats": u.GetParam("weir.stats", "false")})
+	u.SetAttribute(retry.AttributeKey, retry.NewReference(&parsed.Service))
+	return u
 }
 
 // peer is one way to limit what runs: pass runs a call that has room, and
@@ -187,6 +191,8 @@ func unique(name string) string { return fmt.Sprintf("bench.%s.%d", name, names.
 
 func umbrella() filter.Filter { return guard.New(guard.Process(), conf.Provider) }
 
+func consumer() filter.Filter { return guard.New(guard.Process(), conf.Consumer) }
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -213,6 +219,8 @@ func peers() []peer {
 			},
 		},
 		filterPeer("weir/idle", umbrella, nil, nil),
+		filterPeer("weir/idle-consumer", consumer, nil, nil),
+		filterPeer("weir/consumer-with-figures", consumer, map[string]string{"weir.stats": "true"}, nil),
 		filterPeer("weir/executes-without-times", umbrella,
 			map[string]string{"methods.SayHello.executes": "1000", "weir.stats": "false"},
 			map[string]string{"methods.SayHello.executes": "1", "weir.stats": "false"}),

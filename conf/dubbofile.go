@@ -142,7 +142,7 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 				return
 			}
 			if instead, ok := replaced[field]; ok && value.Value != "" {
-				c.warn("%s service=%s %s is dubbo-go's own limit; use %s", c.at(key), service, field, instead)
+				c.warn("%s service=%s %s is dubbo-go's own limit; %s", c.at(key), service, field, instead)
 			}
 		})
 	}

@@ -133,8 +133,8 @@ func TestCheckDubboWarnings(t *testing.T) {
 	assert.Empty(t, r.Faults)
 	assert.Equal(t, []string{
 		"f:6 service=a.B execute.limit is dubbo-go's own limit; use executes",
-		"f:7 service=a.B tps.limiter is dubbo-go's own limit; use tps",
-		"f:11 service=a.B tps.limit.rate is dubbo-go's own limit; use tps",
+		"f:7 service=a.B tps.limiter is dubbo-go's own limit; keep it for now, a later version of Weir replaces it by tps",
+		"f:11 service=a.B tps.limit.rate is dubbo-go's own limit; keep it for now, a later version of Weir replaces it by tps",
 		"service=a.B side=provider actives=2 is not enforced by this version of Weir",
 		"service=a.B side=provider excutes=3 has no effect; did you mean executes?",
 		"service=a.B side=provider tps=5 is not enforced by this version of Weir",

@@ -199,16 +199,21 @@ func (p *Policies) executes() *Executes {
 // by this version. A value for one of them draws a warning.
 var later = []string{"actives", "tps", "accepts", "connections", "lazy"}
 
-// replaced are dubbo-go's own limit keys and what says the same here.
+// replaced are dubbo-go's own limit keys, and what to do about each.
 var replaced = map[string]string{
-	"execute.limit":                  ExecutesKey,
-	"execute.limit.rejected.handler": "no handler: the caller gets a typed error",
-	"tps.limiter":                    "tps",
-	"tps.limit.rate":                 "tps",
-	"tps.limit.interval":             "tps.interval",
-	"tps.limit.strategy":             "tps.algorithm",
-	"tps.limit.rejected.handler":     "no handler: the caller gets a typed error",
+	"execute.limit":                  "use " + ExecutesKey,
+	"execute.limit.rejected.handler": noHandler,
+	"tps.limiter":                    notYet + "tps",
+	"tps.limit.rate":                 notYet + "tps",
+	"tps.limit.interval":             notYet + "tps.interval",
+	"tps.limit.strategy":             notYet + "tps.algorithm",
+	"tps.limit.rejected.handler":     noHandler,
 }
+
+const (
+	noHandler = "Weir needs no handler, the caller gets a typed error"
+	notYet    = "keep it for now, a later version of Weir replaces it by "
+)
 
 func keyNamed(name string) *key {
 	for _, k := range keys {

@@ -14,6 +14,8 @@
 
 package conf
 
+import "strings"
+
 // KeyNames are the keys as they stand in params, in the order of the docs.
 func KeyNames() []string {
 	names := make([]string, 0, len(keys))
@@ -21,4 +23,27 @@ func KeyNames() []string {
 		names = append(names, k.name)
 	}
 	return names
+}
+
+// OwnParams are the params that are Weir's.
+func OwnParams(params map[string]string) map[string]string {
+	own := map[string]string{}
+	for name, value := range params {
+		flat := name
+		if rest, ok := strings.CutPrefix(name, methodsPrefix); ok {
+			_, flat, _ = strings.Cut(rest, ".")
+		}
+		if keyNamed(flat) != nil {
+			own[name] = value
+		}
+	}
+	return own
+}
+
+// Param is the name of the param that a fault of [ParseParams] stands in.
+func (f Fault) Param() string {
+	if f.Method != "" {
+		return methodsPrefix + f.Method + "." + f.Key
+	}
+	return f.Key
 }

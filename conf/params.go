@@ -169,7 +169,7 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 		return // dubbo sets keys that nobody configured to the empty string
 	}
 	if instead, ok := replaced[flat]; ok && p.side == Provider {
-		p.warn("%s=%s is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use %s", full, value, instead)
+		p.warn("%s=%s is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; %s", full, value, instead)
 		return
 	}
 	for _, name := range later {

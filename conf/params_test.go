@@ -135,7 +135,7 @@ func TestParseParamsWarnings(t *testing.T) {
 	}{
 		{Provider, "execute.limit", "5", "service=a.B side=provider execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes"},
 		{Provider, "methods.m.execute.limit", "5", "service=a.B side=provider methods.m.execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes"},
-		{Provider, "tps.limiter", "default", "service=a.B side=provider tps.limiter=default is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps"},
+		{Provider, "tps.limiter", "default", "service=a.B side=provider tps.limiter=default is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; keep it for now, a later version of Weir replaces it by tps"},
 		{Consumer, "tps.limit.rate", "5", "service=a.B side=consumer tps.limit.rate=5 is not enforced by this version of Weir"},
 		{Provider, "tps", "5", "service=a.B side=provider tps=5 is not enforced by this version of Weir"},
 		{Consumer, "actives", "5", "service=a.B side=consumer actives=5 is not enforced by this version of Weir"},

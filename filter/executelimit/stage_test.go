@@ -18,15 +18,14 @@ import (
 	"context"
 	"testing"
 
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
-
-	"dubbo.apache.org/dubbo-go/v3/protocol/base"
-	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 )
 
 // limits are those in force, by method, scope and protocol.

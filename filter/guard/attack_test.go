@@ -245,6 +245,8 @@ func TestAttackTheCodecMakesNoOwnRefusalOfAHandlersError(t *testing.T) {
 func TestAttackTypedNilErrors(t *testing.T) {
 	for name, err := range map[string]error{
 		"reject": (*call.RejectError)(nil), "triple": (*triple_protocol.Error)(nil), "hessian": (*hessian2.GenericException)(nil),
+		"wrapped": fmt.Errorf("x: %w", (*triple_protocol.Error)(nil)), "joined": errors.Join((*triple_protocol.Error)(nil), errors.New("y")),
+		"wrapped hessian": fmt.Errorf("x: %w", (*hessian2.GenericException)(nil)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := provider(map[string]string{"executes": "1"})

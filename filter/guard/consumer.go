@@ -18,11 +18,13 @@ import (
 	"context"
 	"strconv"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -33,6 +35,15 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 		return next.Invoke(ctx, inv)
 	}
 	ref := c.consumer.ref
+	if c.idle && !ref.Refusing() {
+		// Nothing to keep and nothing to ask: only a refusal is looked for.
+		res = next.Invoke(ctx, inv)
+		if res != nil && res.Error() != nil {
+			var none attempt
+			c.failed(ctx, &none, nil, inv, res)
+		}
+		return res
+	}
 	a, err := ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
 	if err != nil {
 		return &result.RPCResult{Err: err}
@@ -94,14 +105,11 @@ func (a *attempt) answered(inv base.Invocation) {
 // the typed error, and wrapped where failover must not go on.
 func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invocation, res result.Result) call.Outcome {
 	err := res.Error()
-	if isNil(err) {
-		return call.Failure
-	}
 	e, ok := decodeWire(err)
 	if !ok && textual[c.protocol] {
-		e, ok = decodeText(err.Error())
+		e, ok = decodeText(textOf(err))
 	}
-	if _, typed := call.As(err); typed && !ok {
+	if _, typed := asRefusal(err); typed && !ok {
 		// A guard further in on this side refused it.
 		return call.Rejected
 	}
@@ -144,4 +152,31 @@ func streaming(inv base.Invocation) bool {
 func async(inv base.Invocation) bool {
 	v, ok := inv.GetAttachment(constant.AsyncKey)
 	return ok && v == "true"
+}
+
+// consumerSide is what a consumer's chain knows besides.
+type consumerSide struct {
+	ref      *retry.Reference
+	address  string
+	failover bool
+}
+
+func (c *chain) initConsumer(u *common.URL, old *chain) {
+	ref := retry.Of(u)
+	switch {
+	case ref != nil:
+	case old != nil && old.consumer.ref != nil:
+		ref = old.consumer.ref
+	default:
+		parsed := conf.ParseParams(conf.Consumer, c.serviceKey, nil)
+		ref = retry.NewReference(&parsed.Service)
+	}
+	c.params = ref.Params
+	ref.SetRatio(c.version, c.view.Resolve(conf.Consumer, c.service, "", c.params).RetryRefused)
+	// The reference's own cluster: a provider's may have been merged over it.
+	cluster := ref.Cluster
+	if cluster == "" {
+		cluster = u.GetParam(constant.ClusterKey, constant.ClusterKeyFailover)
+	}
+	c.consumer = consumerSide{ref: ref, address: u.Location, failover: cluster == "" || cluster == constant.ClusterKeyFailover}
 }

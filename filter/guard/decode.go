@@ -16,7 +16,6 @@ package guard
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 
 	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
@@ -26,32 +25,44 @@ import (
 	"github.com/weir-go/weir/conf"
 )
 
+// An error comes from somebody's handler. A nil pointer in it, at the top or
+// wrapped, panics as soon as the chain is walked; it is then no refusal, and the
+// call has failed. notNil is deferred by everything that walks a chain.
+func notNil(reset func()) {
+	if recover() != nil {
+		reset()
+	}
+}
+
 // Decode finds a refusal in err: the typed one of this process, or one that
 // came over the wire and was not rebuilt yet.
 func Decode(err error) (*call.RejectError, bool) {
-	if err == nil || isNil(err) {
+	if err == nil {
 		return nil, false
 	}
-	if e, ok := call.As(err); ok {
+	if e, ok := asRefusal(err); ok {
 		return e, true
 	}
 	return decodeWire(err)
 }
 
-// isNil reports a nil pointer in an error: somebody's handler returned one, and
-// asking it anything would panic.
-func isNil(err error) bool {
-	v := reflect.ValueOf(err)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+// asRefusal is call.As for errors that may hold nil pointers.
+func asRefusal(err error) (e *call.RejectError, ok bool) {
+	defer notNil(func() { e, ok = nil, false })
+	return call.As(err)
+}
+
+// textOf is an error's text, "" where it has none.
+func textOf(err error) (text string) {
+	defer notNil(func() { text = "" })
+	return err.Error()
 }
 
 // passedOn finds the refusal that an error from a handler passes on. An answer
 // that a handler makes on purpose, with a code of its own, stays one even if a
 // refusal is its cause.
-func passedOn(err error) (*call.RejectError, bool) {
-	if isNil(err) {
-		return nil, false
-	}
+func passedOn(err error) (e *call.RejectError, ok bool) {
+	defer notNil(func() { e, ok = nil, false })
 	var te *triple_protocol.Error
 	if errors.As(err, &te) && te != nil {
 		if code := te.Code(); code != triple_protocol.CodeBizError && code != triple_protocol.CodeResourceExhausted {
@@ -61,11 +72,19 @@ func passedOn(err error) (*call.RejectError, bool) {
 	return Decode(err)
 }
 
+// asWireRefusal finds what a Guard of this process sends.
+func asWireRefusal(err error) (w *wireRefusal, ok bool) {
+	defer notNil(func() { w, ok = nil, false })
+	ok = errors.As(err, &w)
+	return w, ok
+}
+
 // decodeWire reads a refusal out of what a protocol made of it. Only what a
 // provider's Guard itself sent comes back as the called instance's own refusal.
 // What merely reads like one is held to be forwarded: it is then neither
 // retried nor held against the instance, just like any other answer.
-func decodeWire(err error) (*call.RejectError, bool) {
+func decodeWire(err error) (e *call.RejectError, ok bool) {
+	defer notNil(func() { e, ok = nil, false })
 	var te *triple_protocol.Error
 	if errors.As(err, &te) && te != nil {
 		return decodeTriple(te)

@@ -115,3 +115,15 @@ func (g *Guard) resolve(next base.Invoker) *chain {
 func usable(u *common.URL) bool {
 	return u != nil && (u.Path != "" || u.Interface() != "")
 }
+
+// refresh makes the chain's plan again when the configuration has changed since.
+func (g *Guard) refresh(c *chain) *chain {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now := g.chain.Load(); now != c || c.version == g.runtime.Store.Version() {
+		return now
+	}
+	now := g.compile(c.url, c)
+	g.chain.Store(now)
+	return now
+}

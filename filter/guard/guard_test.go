@@ -24,6 +24,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -33,7 +35,11 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 	"github.com/apache/dubbo-go-hessian2"
+	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
@@ -496,12 +502,37 @@ func TestObserveDecidesAsEnforceWould(t *testing.T) {
 func TestABadLimitMetWhileRunningLeavesTheLastGoodOne(t *testing.T) {
 	c := provider(map[string]string{"executes": "1"})
 	good := conf.ParseParams(conf.Provider, "", map[string]string{"executes": "1"})
-	c.rt.Declare(conf.Provider, guard.ServiceOf(c.url).String(), "tri", &good.Service)
+	c.rt.Declare(conf.Provider, guard.ServiceOf(c.url), "tri", nil, &good.Service)
 	c.url = newURL("tri", guard.ServiceOf(c.url).Interface, map[string]string{"executes": "abc"})
 	release := c.hold(t, "SayHello", 1)
 	require.ErrorIs(t, c.call("SayHello", answer).Error(), call.ErrRejected)
 	release()
 	require.EqualValues(t, 1, c.rt.ConfigErrors())
+}
+
+func TestAFilterOutsideThatPanicsKeepsNoSlot(t *testing.T) { // N2
+	c := provider(map[string]string{"executes": "1"})
+	for range 5 {
+		func() {
+			defer func() { _ = recover() }()
+			require.NoError(t, c.call("SayHello", answer).Error())
+			panic("a filter outside of Weir's, after the inner call succeeded")
+		}()
+	}
+	require.NoError(t, c.call("SayHello", answer).Error())
+	require.Zero(t, c.figures("SayHello").Inflight)
+}
+
+func TestALimitHoldsOnAChainThatDoesNotKnowItsMethods(t *testing.T) {
+	c := provider(map[string]string{"methods.SayHello.executes": "1"})
+	c.url.Methods = nil
+	for i := range 1100 {
+		require.NoError(t, c.call("Other"+strconv.Itoa(i), answer).Error())
+	}
+	release := c.hold(t, "SayHello", 1)
+	defer release()
+	require.ErrorIs(t, c.call("SayHello", answer).Error(), call.ErrRejected, "names that nobody configured do not push it out")
+	require.NoError(t, c.call("OneMore", answer).Error())
 }
 
 func TestAnInvokerDestroyedInTheMiddle(t *testing.T) { // H8
@@ -667,9 +698,7 @@ func TestProperties(t *testing.T) {
 	release()
 }
 
-func TestRefusalsAreNotLoggedOneByOne(t *testing.T) {
-	// The log limiter's state is per refusal; what matters here is that storms
-	// neither block nor allocate more than the result.
+func TestARefusalAllocatesItsResult(t *testing.T) {
 	c := provider(map[string]string{"executes": "1"})
 	release := c.hold(t, "SayHello", 1)
 	defer release()
@@ -679,6 +708,39 @@ func TestRefusalsAreNotLoggedOneByOne(t *testing.T) {
 	c.guard.Invoke(ctx, next, inv)
 	allocs := testing.AllocsPerRun(1000, func() { c.guard.Invoke(ctx, next, inv) })
 	require.LessOrEqual(t, allocs, 1.1)
+}
+
+// TestRefusalsAreLoggedNowAndThen watches the log of one resource: a limit that
+// all methods and two protocols share, under changes of the configuration.
+func TestRefusalsAreLoggedNowAndThen(t *testing.T) {
+	core, lines := observer.New(zapcore.WarnLevel)
+	former := logger.GetLogger()
+	logger.SetLogger(zap.New(core).Sugar())
+	t.Cleanup(func() { logger.SetLogger(former) })
+	synctest.Test(t, func(t *testing.T) {
+		service := serviceName()
+		params := map[string]string{"executes": "1", "executes.scope": "service"}
+		rt := guard.NewRuntime()
+		tri := &chain{rt, guard.New(rt, conf.Provider), newURL("tri", service, params)}
+		dubbo := &chain{rt, guard.New(rt, conf.Provider), newURL("dubbo", service, params)}
+		release := tri.hold(t, "SayHello", 1)
+		storm := func() {
+			for range 50 {
+				require.Error(t, tri.call("Other", answer).Error())
+				require.Error(t, dubbo.call("SayHello", answer).Error())
+			}
+			rt.Store.Touch()
+		}
+		storm()
+		storm()
+		require.Equal(t, 1, lines.Len(), "one line for all of them")
+		time.Sleep(1100 * time.Millisecond) //nolint:forbidigo // synctest
+		storm()
+		require.Equal(t, 2, lines.Len())
+		require.Contains(t, lines.All()[1].Message, `resource="`+service+`#*"`)
+		require.Contains(t, lines.All()[1].Message, "suppressed=199")
+		release()
+	})
 }
 
 func TestAnAdmittedCallAllocatesNothing(t *testing.T) {

@@ -31,7 +31,8 @@ import (
 
 // outcomeOf says how a call ended whose error is no refusal. Business errors
 // are answers, unless failBusiness.
-func outcomeOf(ctx context.Context, err error, failBusiness bool) call.Outcome {
+func outcomeOf(ctx context.Context, err error, failBusiness bool) (outcome call.Outcome) {
+	defer notNil(func() { outcome = call.Failure })
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.Timeout
@@ -42,7 +43,7 @@ func outcomeOf(ctx context.Context, err error, failBusiness bool) call.Outcome {
 		return call.Failure
 	}
 	var te *triple_protocol.Error
-	if errors.As(err, &te) {
+	if errors.As(err, &te) && te != nil {
 		return tripleOutcome(te.Code(), failBusiness)
 	}
 	var re runtime.Error
@@ -85,7 +86,7 @@ func tripleOutcome(code triple_protocol.Code, failBusiness bool) call.Outcome {
 
 func exceptionClass(err error) string {
 	var ge *hessian2.GenericException
-	if errors.As(err, &ge) {
+	if errors.As(err, &ge) && ge != nil {
 		return ge.ExceptionClass
 	}
 	var gv hessian2.GenericException
@@ -101,7 +102,8 @@ const readTimeout = "maybe the client read timeout"
 
 // consumerOutcome says how an attempt ended that was no refusal. Unlike on a
 // provider an error without a class is the transport's.
-func consumerOutcome(ctx context.Context, err error, failBusiness bool) call.Outcome {
+func consumerOutcome(ctx context.Context, err error, failBusiness bool) (outcome call.Outcome) {
+	defer notNil(func() { outcome = call.Failure })
 	var te *triple_protocol.Error
 	if exceptionClass(err) != "" || errors.As(err, &te) {
 		return outcomeOf(ctx, err, failBusiness)

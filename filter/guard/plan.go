@@ -17,7 +17,6 @@ package guard
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode"
@@ -29,7 +28,6 @@ import (
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/rpcstatus"
 )
 
@@ -121,7 +119,10 @@ func (g *Guard) compile(u *common.URL, old *chain) *chain {
 	}
 	methods := map[string]*method{}
 	known := KnownMethods(u)
-	c.open = len(known) == 0
+	if c.open = len(known) == 0; c.open {
+		// Names with a policy of their own get their place before any other.
+		known = c.configuredMethods()
+	}
 	for _, name := range known {
 		if methods[name] != nil {
 			continue // dubbo lists a Go method under both of its spellings
@@ -132,15 +133,22 @@ func (g *Guard) compile(u *common.URL, old *chain) *chain {
 		}
 	}
 	c.unknown = c.newMethod(call.AnyMethod)
-	c.methods.Store(newTable(methods))
+	c.methods.Store(newTable(methods, c.open))
 	c.idle = c.unknown.idle() && !slices.ContainsFunc(c.distinct(), func(m *method) bool { return !m.idle() })
-	if c.idle && c.open {
-		// No name is known beforehand, but only names that some source mentions
-		// can have a policy of their own.
-		c.idle = len(view.MethodsOf(g.side, c.service)) == 0 && (c.params == nil || len(c.params.Methods) == 0)
-	}
 	g.runtime.chains.Get(g.runtime.lastChain.Add(1), func() *chain { return c })
 	return c
+}
+
+// configuredMethods are the names that some source mentions for the service.
+func (c *chain) configuredMethods() []string {
+	names := c.view.MethodsOf(c.side, c.service)
+	if c.params != nil {
+		for name := range c.params.Methods {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (m *method) idle() bool { return len(m.steps) == 0 && m.stats == nil }
@@ -218,7 +226,7 @@ func (c *chain) add(name string) *method {
 	for _, spelling := range spellings(name) {
 		methods[spelling] = m
 	}
-	c.methods.Store(newTable(methods))
+	c.methods.Store(newTable(methods, true))
 	return m
 }
 
@@ -280,123 +288,6 @@ func methodName(inv base.Invocation) string {
 	return name
 }
 
-// ServiceOf is the service that a URL stands for.
-func ServiceOf(u *common.URL) conf.ServiceKey {
-	iface := u.GetParam(constant.InterfaceKey, "")
-	if iface == "" {
-		iface = trimPath(u.Path)
-	}
-	k := conf.ServiceKey{Group: u.GetParam(constant.GroupKey, ""), Interface: iface, Version: u.GetParam(constant.VersionKey, "")}
-	if k.Version == "0.0.0" {
-		k.Version = ""
-	}
-	return k
-}
-
-// KnownMethods are those that the service of a URL says it has, none when it
-// does not say.
-func KnownMethods(u *common.URL) []string {
-	if v, ok := u.GetAttribute(constant.ServiceInfoKey); ok {
-		if info, ok := v.(*common.ServiceInfo); ok && info != nil {
-			names := make([]string, 0, len(info.Methods))
-			for i := range info.Methods {
-				names = append(names, info.Methods[i].Name)
-			}
-			return names
-		}
-	}
-	var names []string
-	for _, name := range u.Methods {
-		if name = strings.TrimSpace(name); name != "" {
-			names = append(names, name)
-		}
-	}
-	if names == nil {
-		for _, name := range strings.Split(u.GetParam(constant.MethodsKey, ""), ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
-func filterNames(u *common.URL, side conf.Side) []string {
-	key := constant.ServiceFilterKey
-	if side == conf.Consumer {
-		key = constant.ReferenceFilterKey
-	}
-	var names []string
-	for _, name := range strings.Split(u.GetParam(key, ""), ",") {
-		names = append(names, strings.TrimSpace(name))
-	}
-	return names
-}
-
-// alone are the filters of a single policy, by filter name.
-var alone struct {
-	sync.RWMutex
-	policies map[string]string
-}
-
-// RegisterAlone notes that a filter's name stands for a single policy.
-func RegisterAlone(filter, policy string) {
-	alone.Lock()
-	defer alone.Unlock()
-	if alone.policies == nil {
-		alone.policies = map[string]string{}
-	}
-	alone.policies[filter] = policy
-}
-
-// SideOf is the side of one of Weir's own filters, by its name in a chain.
-func SideOf(filter string) (side conf.Side, ours bool) {
-	switch filter {
-	case ProviderFilter:
-		return conf.Provider, true
-	case ConsumerFilter:
-		return conf.Consumer, true
-	}
-	alone.RLock()
-	defer alone.RUnlock()
-	_, ours = alone.policies[filter]
-	return conf.Provider, ours
-}
-
-func aloneIn(names []string) map[string]bool {
-	alone.RLock()
-	defer alone.RUnlock()
-	out := map[string]bool{}
-	for _, name := range names {
-		if policy, ok := alone.policies[name]; ok {
-			out[policy] = true
-		}
-	}
-	return out
-}
-
-// primaryIn tells whether g is the chain's first filter of Weir, or the umbrella.
-func primaryIn(names []string, g *Guard) bool {
-	umbrella := ProviderFilter
-	if g.side == conf.Consumer {
-		umbrella = ConsumerFilter
-	}
-	if g.policy == "" {
-		return true
-	}
-	if slices.Contains(names, umbrella) {
-		return false
-	}
-	alone.RLock()
-	defer alone.RUnlock()
-	for _, name := range names {
-		if _, ok := alone.policies[name]; ok {
-			return name == g.name
-		}
-	}
-	return true
-}
-
 // providerParams reads the limits in a provider's URL. Of several exports of a
 // service on one protocol the newest speaks for all of them.
 func (g *Guard) providerParams(c *chain, u *common.URL) *conf.Service {
@@ -409,43 +300,4 @@ func (g *Guard) providerParams(c *chain, u *common.URL) *conf.Service {
 		return &parsed.Service
 	}
 	return g.runtime.declare(g.number, g.side, c.serviceKey, u.Protocol, &parsed.Service)
-}
-
-// ParamsOf are a URL's params as a flat map.
-func ParamsOf(u *common.URL) map[string]string {
-	values := u.GetParams()
-	out := make(map[string]string, len(values))
-	for k, v := range values {
-		if len(v) > 0 {
-			out[k] = v[0]
-		}
-	}
-	return out
-}
-
-// consumerSide is what a consumer's chain knows besides.
-type consumerSide struct {
-	ref      *retry.Reference
-	address  string
-	failover bool
-}
-
-func (c *chain) initConsumer(u *common.URL, old *chain) {
-	ref := retry.Of(u)
-	switch {
-	case ref != nil:
-	case old != nil && old.consumer.ref != nil:
-		ref = old.consumer.ref
-	default:
-		parsed := conf.ParseParams(conf.Consumer, c.serviceKey, nil)
-		ref = retry.NewReference(&parsed.Service)
-	}
-	c.params = ref.Params
-	ref.SetRatio(c.version, c.view.Resolve(conf.Consumer, c.service, "", c.params).RetryRefused)
-	// The reference's own cluster: a provider's may have been merged over it.
-	cluster := ref.Cluster
-	if cluster == "" {
-		cluster = u.GetParam(constant.ClusterKey, constant.ClusterKeyFailover)
-	}
-	c.consumer = consumerSide{ref: ref, address: u.Location, failover: cluster == "" || cluster == constant.ClusterKeyFailover}
 }

@@ -16,7 +16,6 @@ package guard
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -86,11 +85,8 @@ func (r *running) end() {
 
 // failed sorts an error that came out of the inner chain.
 func (m *method) failed(ctx context.Context, res result.Result, err error) call.Outcome {
-	switch outcome, refusal := m.chain.stamp(res, err); {
-	case refusal:
+	if outcome, refusal := m.chain.stamp(res, err); refusal {
 		return outcome
-	case isNil(err):
-		return call.Failure
 	}
 	return outcomeOf(ctx, err, m.policy.BusinessErrorsFail)
 }
@@ -102,8 +98,7 @@ func (c *chain) stamp(res result.Result, err error) (outcome call.Outcome, refus
 	if !ok {
 		return 0, false
 	}
-	var w *wireRefusal
-	if errors.As(err, &w) && !w.reject.Forwarded && e.Service() == c.serviceKey {
+	if w, ok := asWireRefusal(err); ok && !w.reject.Forwarded && e.Service() == c.serviceKey {
 		return call.Rejected, true
 	}
 	if c.primary {

@@ -15,7 +15,6 @@
 package guard
 
 import (
-	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,6 @@ import (
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/internal/stripe"
 )
 
 // metaPrefix stands before the name of a refusal's field in a Triple error's
@@ -41,10 +39,7 @@ type Refusal struct {
 
 	err     error
 	counter *Rejections
-	// muted is set for a second after a line of the log.
-	muted atomic.Bool
-	// logged is the count of refusals that the lines so far have told of.
-	logged atomic.Int64
+	log     *refusalLog
 }
 
 // NewRefusal prepares a refusal of a site. cause is the core's sentinel.
@@ -57,34 +52,52 @@ func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 	r.counter = s.runtime.rejections(RejectionKey{
 		Side: s.Side.String(), Service: s.Service, Method: s.Method, Guard: e.Guard, Reason: e.Reason,
 	})
+	key := refusalLogKey{e.Resource, e.Guard, e.Reason}
+	r.log = s.runtime.refusalLogs.Get(key, func() *refusalLog { return &refusalLog{refusalLogKey: key} })
 	return r
 }
 
 // result is the one allocation of a refused call: filters outside may write to it.
 func (r *Refusal) result() result.Result { return &result.RPCResult{Err: r.err} }
 
-// logEvery is how often the refusals of one limit are worth a line.
+// note counts a refusal, and logs a line now and then.
+func (r *Refusal) note(observed bool) {
+	if observed {
+		r.counter.wouldReject.Add(1)
+	} else {
+		r.counter.rejected.Add(1)
+	}
+	r.log.note(observed, r.Reject.Limit)
+}
+
+// logEvery is how often the refusals of one resource are worth a line.
 const logEvery = time.Second
 
-// note counts a refusal and logs a line now and then. A timer ends the silence
-// after a line, so that a refusal need not read the clock.
-func (r *Refusal) note(observed bool) {
-	counter := r.counter.rejected
-	if observed {
-		counter = r.counter.wouldReject
-	}
-	counter.Add(1)
-	if r.muted.Load() || !r.muted.CompareAndSwap(false, true) {
+type refusalLogKey struct{ resource, guard, reason string }
+
+// refusalLog writes the lines of one resource, whichever methods, protocols and
+// plans its refusals come from.
+type refusalLog struct {
+	refusalLogKey
+	// muted is set for a second after a line. A timer ends it, so that a refusal
+	// need not read the clock.
+	muted atomic.Bool
+	// quiet are the refusals since the last line.
+	quiet atomic.Int64
+}
+
+func (l *refusalLog) note(observed bool, limit int64) {
+	if l.muted.Load() || !l.muted.CompareAndSwap(false, true) {
+		l.quiet.Add(1)
 		return
 	}
-	time.AfterFunc(logEvery, func() { r.muted.Store(false) })
-	total := counter.Sum()
+	time.AfterFunc(logEvery, func() { l.muted.Store(false) })
 	verdict := "refused"
 	if observed {
 		verdict = "would refuse (observing)"
 	}
 	logger.Warnf("[Weir][%s] %s a call, resource=%q reason=%s limit=%d suppressed=%d",
-		r.Reject.Guard, verdict, r.Reject.Resource, r.Reject.Reason, r.Reject.Limit, max(total-r.logged.Swap(total)-1, 0))
+		l.guard, verdict, l.resource, l.reason, limit, l.quiet.Swap(0))
 }
 
 // wireRefusal is a refusal on its way out of a provider. Outer filters see the
@@ -131,25 +144,21 @@ type RejectionKey struct {
 
 // Rejections counts the refusals of one key.
 type Rejections struct {
-	rejected, wouldReject *stripe.Counter
-}
-
-func newRejections() *Rejections {
-	return &Rejections{rejected: stripe.NewCounter(), wouldReject: stripe.NewCounter()}
+	rejected, wouldReject atomic.Int64
 }
 
 // Rejected is the number of refused calls.
-func (r *Rejections) Rejected() int64 { return r.rejected.Sum() }
+func (r *Rejections) Rejected() int64 { return r.rejected.Load() }
 
 // WouldReject is the number of calls that an observing guard let pass.
-func (r *Rejections) WouldReject() int64 { return r.wouldReject.Sum() }
+func (r *Rejections) WouldReject() int64 { return r.wouldReject.Load() }
 
 // DubboException turns the refusal that a Guard made or stamped into the
 // exception that the dubbo protocol carries: a class that Java readers know, and
 // the refusal's text. A typed refusal that no Guard has seen is left to dubbo.
 func DubboException(err error) (class, message string, ok bool) {
-	var w *wireRefusal
-	if err == nil || isNil(err) || !errors.As(err, &w) {
+	w, ok := asWireRefusal(err)
+	if !ok {
 		return "", "", false
 	}
 	return rpcExceptionClass, w.reject.Error(), true

@@ -15,6 +15,7 @@
 package guard
 
 import (
+	"maps"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type Runtime struct {
 	Status *rpcstatus.Registry
 
 	rejected     weakmap.Map[RejectionKey, Rejections]
+	refusalLogs  weakmap.Map[refusalLogKey, refusalLog]
 	chains       weakmap.Map[uint64, chain]
 	lastChain    atomic.Uint64
 	lastGuard    atomic.Uint64
@@ -44,7 +46,6 @@ type Runtime struct {
 	mu       sync.Mutex
 	declared map[declaredKey]declaration // guarded by mu
 	logged   map[string]struct{}         // guarded by mu
-	onWarn   func(string)                // guarded by mu
 }
 
 type declaredKey struct {
@@ -71,13 +72,20 @@ func Process() *Runtime { return process }
 
 // declaration is what the params of a service said last on a protocol.
 type declaration struct {
-	guard  uint64 // the number of the Guard that met them
-	params *conf.Service
+	guard   uint64 // the number of the Guard that met them
+	params  *conf.Service
+	methods []string // those of the service, where it says
 }
 
 // Declare notes what the params of a service say that is about to be exported.
-func (rt *Runtime) Declare(side conf.Side, service, protocol string, params *conf.Service) {
-	rt.declare(rt.lastGuard.Load(), side, service, protocol, params)
+func (rt *Runtime) Declare(side conf.Side, service conf.ServiceKey, protocol string, methods []string, params *conf.Service) {
+	rt.declare(rt.lastGuard.Load(), side, service.String(), protocol, params)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	key := declaredKey{side, service.String(), protocol}
+	d := rt.declared[key]
+	d.methods = methods
+	rt.declared[key] = d
 }
 
 // declare notes params met by a Guard and returns those that hold: of several
@@ -91,7 +99,7 @@ func (rt *Runtime) declare(guard uint64, side conf.Side, service, protocol strin
 		rt.mu.Unlock()
 		return old.params
 	}
-	rt.declared[key] = declaration{guard, params}
+	rt.declared[key] = declaration{guard, params, old.methods}
 	rt.mu.Unlock()
 	if there && !reflect.DeepEqual(old.params, params) {
 		rt.Store.Touch() // other chains of the service go by it too
@@ -108,31 +116,18 @@ func (rt *Runtime) declaredParams(side conf.Side, service, protocol string) *con
 // maxLogged bounds the texts remembered as said.
 const maxLogged = 1024
 
-// ConfigError counts a fault met while running, and logs each text once.
+// ConfigError counts and logs a fault met while running, each text once: what is
+// wrong in a URL is met again whenever a plan is made.
 func (rt *Runtime) ConfigError(err error) {
-	rt.configErrors.Add(1)
-	rt.once(err.Error(), func(text string) { logger.Errorf("[Weir][Config] %s", text) })
+	rt.once(err.Error(), func(text string) {
+		rt.configErrors.Add(1)
+		logger.Errorf("[Weir][Config] %s", text)
+	})
 }
 
 // Warn logs a text once.
 func (rt *Runtime) Warn(text string) {
-	rt.once(text, func(text string) {
-		rt.mu.Lock()
-		listen := rt.onWarn
-		rt.mu.Unlock()
-		if listen != nil {
-			listen(text)
-			return
-		}
-		logger.Warnf("[Weir][Config] %s", text)
-	})
-}
-
-// OnWarn makes f get the warnings in place of the log.
-func (rt *Runtime) OnWarn(f func(text string)) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	rt.onWarn = f
+	rt.once(text, func(text string) { logger.Warnf("[Weir][Config] %s", text) })
 }
 
 func (rt *Runtime) once(text string, log func(string)) {
@@ -154,7 +149,7 @@ func (rt *Runtime) Serving() bool { return rt.serving.Load() }
 func (rt *Runtime) ConfigErrors() int64 { return rt.configErrors.Load() }
 
 func (rt *Runtime) rejections(key RejectionKey) *Rejections {
-	return rt.rejected.Get(key, newRejections)
+	return rt.rejected.Get(key, func() *Rejections { return &Rejections{} })
 }
 
 // Rejections calls f for every key by which refusals are counted.
@@ -173,15 +168,31 @@ type MethodInfo struct {
 }
 
 // Methods calls f for every method of every chain that has been called and is
-// still in use.
+// still in use, and of services that were exported and not called yet.
 func (rt *Runtime) Methods(f func(MethodInfo)) {
+	called := map[declaredKey]bool{}
 	rt.chains.Range(func(_ uint64, c *chain) bool {
 		if c.guard.chain.Load() != c {
 			return true // calls under a former plan still run
 		}
+		c = c.guard.refresh(c) // a quiet service is told what holds by now, too
+		called[declaredKey{c.side, c.serviceKey, c.protocol}] = true
 		for _, m := range c.distinct() {
 			f(MethodInfo{c.side, c.serviceKey, c.protocol, c.refID(), m.name, m.policy})
 		}
 		return true
 	})
+	rt.mu.Lock()
+	declared := maps.Clone(rt.declared)
+	rt.mu.Unlock()
+	view := rt.Store.View()
+	for key, d := range declared {
+		service, ok := conf.ParseServiceKey(key.service)
+		if called[key] || !ok {
+			continue
+		}
+		for _, name := range d.methods {
+			f(MethodInfo{Side: key.side, Service: key.service, Protocol: key.protocol, Method: name, Policy: view.Resolve(key.side, service, name, d.params)})
+		}
+	}
 }

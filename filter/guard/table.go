@@ -14,10 +14,12 @@
 
 package guard
 
-// table finds a method's plan by name. It is immutable. Method names are few
+// table finds a method's plan by name. It is immutable. Where names come from the
+// network it is a map, which nobody can make slow by names that collide. Method names are few
 // and short, so a hash over three of their bytes beats that of a map, which
 // reads all of them and is most of what an admitted call would cost.
 type table struct {
+	open    map[string]*method
 	slots   []slot // a power of two, at most a quarter full
 	methods int
 }
@@ -27,27 +29,38 @@ type slot struct {
 	m    *method
 }
 
-func newTable(methods map[string]*method) *table {
+func newTable(methods map[string]*method, open bool) *table {
+	if open {
+		return &table{open: methods, methods: countMethods(methods)}
+	}
 	size := 8
 	for size < 4*len(methods) {
 		size *= 2
 	}
-	t := &table{slots: make([]slot, size)}
-	distinct := map[*method]struct{}{}
+	t := &table{slots: make([]slot, size), methods: countMethods(methods)}
 	for name, m := range methods {
 		i := hash(name) & (size - 1)
 		for t.slots[i].m != nil {
 			i = (i + 1) & (size - 1)
 		}
 		t.slots[i] = slot{name, m}
+	}
+	return t
+}
+
+func countMethods(methods map[string]*method) int {
+	distinct := map[*method]struct{}{}
+	for _, m := range methods {
 		distinct[m] = struct{}{}
 	}
-	t.methods = len(distinct)
-	return t
+	return len(distinct)
 }
 
 // find returns nil for a name that is not in the table.
 func (t *table) find(name string) *method {
+	if t.open != nil {
+		return t.open[name]
+	}
 	mask := len(t.slots) - 1
 	for i := hash(name) & mask; ; i = (i + 1) & mask {
 		s := &t.slots[i&mask]
@@ -67,6 +80,9 @@ func hash(name string) int {
 
 // each calls f for every name.
 func (t *table) each(f func(string, *method)) {
+	for name, m := range t.open {
+		f(name, m)
+	}
 	for _, s := range t.slots {
 		if s.m != nil {
 			f(s.name, s.m)

@@ -65,8 +65,7 @@ func TestAttackASecondExportOnTwoProtocolsIsAChange(t *testing.T) {
 	}
 }
 
-// FAILS: "at run time (a changed rule, a reference made while serving) nothing
-// panics" (DESIGN section 1).
+// A reference made while serving must not panic on a bad value.
 func TestAttackAReferenceMadeWhileServingDoesNotPanic(t *testing.T) {
 	p, rt := newProcessor()
 	served := service("a.Service", "tri", nil)

@@ -24,7 +24,6 @@ import (
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
-	"dubbo.apache.org/dubbo-go/v3/common/extension"
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
@@ -39,38 +38,21 @@ type Processor struct {
 	prepare func() error
 
 	mu       sync.Mutex
-	exported map[string]map[string]*conf.Service // guarded by mu: service -> protocol -> params
+	exported map[string]map[string]export // guarded by mu: service -> protocol
 }
 
 // NewProcessor returns a post-processor.
 func NewProcessor(rt *guard.Runtime, prepare func() error) *Processor {
-	return &Processor{runtime: rt, prepare: prepare, exported: map[string]map[string]*conf.Service{}}
+	return &Processor{runtime: rt, prepare: prepare, exported: map[string]map[string]export{}}
 }
 
 // PostProcessServiceConfig looks at a service that is about to be exported.
-func (p *Processor) PostProcessServiceConfig(u *common.URL) {
-	service := guard.ServiceOf(u)
-	if guard.Internal(service.Interface) {
-		return
-	}
-	var faults []conf.Fault
-	p.add(&faults, p.prepare())
-	view := p.runtime.Store.View()
-	parsed := conf.ParseParams(conf.Provider, service.String(), guard.ParamsOf(u))
-	faults = append(faults, parsed.Faults...)
-	p.warn(parsed.Warnings)
-	p.warnUnknownMethods(view, conf.Provider, service, u, &parsed.Service)
-	faults = append(faults, p.declare(view, service, u.Protocol, &parsed.Service)...)
-	if view.AutoChain() {
-		u.SetParam(constant.ServiceFilterKey, place(conf.Provider, u.GetParam(constant.ServiceFilterKey, "")))
-	}
-	faults = append(faults, unknownFilters(u, conf.Provider, service)...)
-	p.settle(faults, u, conf.Provider)
-}
+func (p *Processor) PostProcessServiceConfig(u *common.URL) { p.look(conf.Provider, u) }
 
-// PostProcessReferenceConfig looks at a reference that is about to be made. The
-// reference's own params are kept aside: dubbo merges the provider's over them.
-func (p *Processor) PostProcessReferenceConfig(u *common.URL) {
+// PostProcessReferenceConfig looks at a reference that is about to be made.
+func (p *Processor) PostProcessReferenceConfig(u *common.URL) { p.look(conf.Consumer, u) }
+
+func (p *Processor) look(side conf.Side, u *common.URL) {
 	service := guard.ServiceOf(u)
 	if guard.Internal(service.Interface) {
 		return
@@ -78,18 +60,40 @@ func (p *Processor) PostProcessReferenceConfig(u *common.URL) {
 	var faults []conf.Fault
 	p.add(&faults, p.prepare())
 	view := p.runtime.Store.View()
-	parsed := conf.ParseParams(conf.Consumer, service.String(), guard.ParamsOf(u))
+	params := guard.ParamsOf(u)
+	parsed := conf.ParseParams(side, service.String(), params)
 	faults = append(faults, parsed.Faults...)
 	p.warn(parsed.Warnings)
-	p.warnUnknownMethods(view, conf.Consumer, service, u, &parsed.Service)
-	ref := retry.NewReference(&parsed.Service)
-	ref.Cluster = u.GetParam(constant.ClusterKey, "")
-	u.SetAttribute(retry.AttributeKey, ref)
-	if view.AutoChain() {
-		u.SetParam(constant.ReferenceFilterKey, place(conf.Consumer, u.GetParam(constant.ReferenceFilterKey, "")))
+	p.warnUnknownMethods(view, side, service, u, &parsed.Service)
+	var former map[string]string
+	if side == conf.Provider {
+		var differences []conf.Fault
+		differences, former = p.declare(view, service, u, params, &parsed.Service)
+		faults = append(faults, differences...)
+	} else {
+		// The reference's own are kept aside: dubbo merges the provider's over them.
+		ref := retry.NewReference(&parsed.Service)
+		ref.Cluster = u.GetParam(constant.ClusterKey, "")
+		u.SetAttribute(retry.AttributeKey, ref)
 	}
-	faults = append(faults, unknownFilters(u, conf.Consumer, service)...)
-	p.settle(faults, u, conf.Consumer)
+	if view.AutoChain() {
+		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
+	}
+	faults = append(faults, filterFaults(u, side, service)...)
+	if len(faults) == 0 {
+		return
+	}
+	err := &conf.Error{Faults: faults}
+	if view.OnError() != conf.Warn && (side == conf.Provider || !p.runtime.Serving()) {
+		panic(err)
+	}
+	// It serves all the same, without what is wrong. A reference that is made
+	// while calls run must not take them down either.
+	p.runtime.ConfigError(err)
+	mend(u, side, parsed.Faults, former)
+	if view.AutoChain() {
+		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
+	}
 }
 
 func (p *Processor) add(faults *[]conf.Fault, err error) {
@@ -103,93 +107,46 @@ func (p *Processor) add(faults *[]conf.Fault, err error) {
 	}
 }
 
-// settle panics with all faults, or logs them where that was asked for.
-func (p *Processor) settle(faults []conf.Fault, u *common.URL, side conf.Side) {
-	if len(faults) == 0 {
-		return
-	}
-	err := &conf.Error{Faults: faults}
-	if p.runtime.Store.View().OnError() == conf.Warn || side == conf.Consumer && p.runtime.Serving() {
-		// A reference that is made while calls run must not take them down.
-		p.runtime.ConfigError(err)
-		dropUnknown(u, side)
-		return
-	}
-	panic(err)
-}
-
-// misused says what is wrong with a filter of Weir's own in a list, or "".
-func misused(name string, side conf.Side, seen map[string]bool) string {
-	of, ours := guard.SideOf(name)
-	switch {
-	case !ours:
-		return ""
-	case of != side:
-		return "that is a filter for " + of.String() + "s"
-	case seen[name]:
-		return "the filter stands in the list twice and would take two slots per call"
-	}
-	seen[name] = true
-	return ""
-}
-
-// dropUnknown takes the names out of a chain that nobody registered, and those
-// of Weir that are misused: a service that serves all the same must not panic
-// on every call.
-func dropUnknown(u *common.URL, side conf.Side) {
-	key := filterKey(side)
-	if list := u.GetParam(key, ""); list != "" {
-		seen := map[string]bool{}
-		names := slices.DeleteFunc(strings.Split(list, ","), func(name string) bool {
-			name = strings.TrimSpace(name)
-			_, ok := extension.GetFilter(name)
-			return !ok || misused(name, side, seen) != ""
-		})
-		u.SetParam(key, strings.Join(names, ","))
-	}
-}
-
-func filterKey(side conf.Side) string {
-	if side == conf.Consumer {
-		return constant.ReferenceFilterKey
-	}
-	return constant.ServiceFilterKey
-}
-
 func (p *Processor) warn(texts []string) {
 	for _, text := range texts {
 		p.runtime.Warn(text)
 	}
 }
 
+// export is what the params of a service say on one protocol.
+type export struct {
+	params *conf.Service
+	own    map[string]string // those of the params that are Weir's, as they were written
+}
+
 // declare notes the params of an exported service. Protocols share a service's
-// limits, so they must not say different things, unless each counts by itself.
-func (p *Processor) declare(view *conf.View, service conf.ServiceKey, protocol string, params *conf.Service) []conf.Fault {
+// limits, so they must not say different things, unless each counts by itself:
+// then it returns what the protocol before says.
+func (p *Processor) declare(view *conf.View, service conf.ServiceKey, u *common.URL, params map[string]string, parsed *conf.Service) ([]conf.Fault, map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := service.String()
-	protocols := p.exported[key]
+	protocols := p.exported[service.String()]
 	if protocols == nil {
-		protocols = map[string]*conf.Service{}
-		p.exported[key] = protocols
+		protocols = map[string]export{}
+		p.exported[service.String()] = protocols
 	}
-	var faults []conf.Fault
+	_, again := protocols[u.Protocol]
 	for _, other := range slices.Sorted(maps.Keys(protocols)) {
-		if other != protocol {
-			faults = append(faults, conf.Differences(view, conf.Provider, service, other, protocols[other], protocol, params)...)
+		if other == u.Protocol {
+			continue
 		}
-	}
-	if _, again := protocols[protocol]; again {
+		faults := conf.Differences(view, conf.Provider, service, other, protocols[other].params, u.Protocol, parsed)
+		if len(faults) > 0 && !again {
+			return faults, protocols[other].own
+		}
 		// A second export is a change; the other protocols are expected to follow.
 		for _, f := range faults {
 			p.runtime.Warn(f.String())
 		}
-	} else if len(faults) > 0 {
-		return faults
 	}
-	protocols[protocol] = params
-	p.runtime.Declare(conf.Provider, key, protocol, params)
-	return nil
+	protocols[u.Protocol] = export{parsed, conf.OwnParams(params)}
+	p.runtime.Declare(conf.Provider, service, u.Protocol, guard.KnownMethods(u), parsed)
+	return nil, nil
 }
 
 // warnUnknownMethods tells of settings for methods that the service does not have.
@@ -207,40 +164,4 @@ func (p *Processor) warnUnknownMethods(view *conf.View, side conf.Side, service 
 				service, side, name, strings.Join(known, ", ")))
 		}
 	}
-}
-
-// unknownFilters are the names in a chain that nobody registered. dubbo would
-// put a nil filter there, which panics on every call.
-func unknownFilters(u *common.URL, side conf.Side, service conf.ServiceKey) []conf.Fault {
-	key := filterKey(side)
-	list := u.GetParam(key, "")
-	if list == "" {
-		return nil
-	}
-	var faults []conf.Fault
-	seen := map[string]bool{}
-	for _, name := range strings.Split(list, ",") {
-		name = strings.TrimSpace(name)
-		if problem := misused(name, side, seen); problem != "" {
-			faults = append(faults, conf.Fault{
-				Source: "chain", Side: side.String(), Service: service.String(), Key: key, Value: name,
-				Problem: problem, Allowed: "each of Weir's filters once, " + umbrella(side) + " on a " + side.String(),
-			})
-			continue
-		}
-		if _, ok := extension.GetFilter(name); ok {
-			continue
-		}
-		problem := "no filter of that name is registered, dubbo would panic on every call"
-		allowed := "names of registered filters; is the package that registers it imported?"
-		if name == "" {
-			problem = "there is an empty name in the list " + list
-			allowed = "names of registered filters, separated by single commas"
-		}
-		faults = append(faults, conf.Fault{
-			Source: "chain", Side: side.String(), Service: service.String(), Key: key, Value: name,
-			Problem: problem, Allowed: allowed,
-		})
-	}
-	return faults
 }

@@ -22,7 +22,11 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
 	"dubbo.apache.org/dubbo-go/v3/filter"
+	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weir-go/weir/conf"
 	_ "github.com/weir-go/weir/filter/executelimit"
@@ -56,7 +60,7 @@ func TestPlace(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	for _, name := range []string{"echo", "pshutdown", "cshutdown", "mine"} {
+	for _, name := range []string{"echo", "pshutdown", "cshutdown", "mine", "generic"} {
 		extension.SetFilter(name, func() filter.Filter { return nil })
 	}
 	m.Run()
@@ -184,6 +188,28 @@ func TestOnErrorWarnLeavesTheOneSettingOut(t *testing.T) {
 	require.EqualValues(t, 1, rt.ConfigErrors())
 }
 
+func TestOnErrorWarnLetsTheFirstExportsValuesHold(t *testing.T) {
+	p, rt := newProcessor()
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{OnError: conf.Warn})
+	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"executes": "1"}))
+	u := service("a.Service", "dubbo", map[string]string{"executes": "50", "methods.Echo.executes": "3", "other": "kept"})
+	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
+	require.Equal(t, "1", u.GetParam("executes", ""))
+	require.Empty(t, u.GetParam("methods.Echo.executes", ""))
+	require.Equal(t, "kept", u.GetParam("other", ""))
+	require.EqualValues(t, 1, rt.ConfigErrors())
+}
+
+func TestTheConsumersFilterMustNotStandBehindTheGenericOne(t *testing.T) {
+	p, rt := newProcessor()
+	u := service("a.Service", "tri", map[string]string{constant.ReferenceFilterKey: "generic,cshutdown,weir-consumer"})
+	e := faults(t, func() { p.PostProcessReferenceConfig(u) })
+	require.ErrorContains(t, e, "weir-consumer before generic")
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{OnError: conf.Warn})
+	require.Nil(t, faults(t, func() { p.PostProcessReferenceConfig(u) }))
+	require.Equal(t, "weir-consumer,generic,cshutdown", u.GetParam(constant.ReferenceFilterKey, ""), "it is put in its place")
+}
+
 func TestProtocolsOfOneServiceMustAgree(t *testing.T) {
 	p, _ := newProcessor()
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"executes": "5", "methods.Echo.executes": "2"}))
@@ -207,11 +233,17 @@ func TestWarnings(t *testing.T) {
 	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Services: map[string]conf.Service{
 		"a.Service": {Methods: map[string]conf.Policies{"fromCode": {}}},
 	}}})
-	var said []string
-	rt.OnWarn(func(text string) { said = append(said, text) })
+	core, lines := observer.New(zapcore.WarnLevel)
+	former := logger.GetLogger()
+	logger.SetLogger(zap.New(core).Sugar())
+	t.Cleanup(func() { logger.SetLogger(former) })
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{
 		"execute.limit": "5", "methods.Gone.executes": "3", "tps": "100", "excutes": "7", "tps.limit.rate": "",
 	}))
+	var said []string
+	for _, line := range lines.All() {
+		said = append(said, line.Message)
+	}
 	require.Len(t, said, 5, "%q", said)
 	require.Contains(t, said[0]+said[1]+said[2], "execute.limit=5 is dubbo-go's own limit")
 	require.Contains(t, said[0]+said[1]+said[2], "tps=100 is not enforced by this version")
@@ -219,5 +251,5 @@ func TestWarnings(t *testing.T) {
 	require.Contains(t, said[3]+said[4], "method=gone is configured but the service does not have it; it has: SayHello, Echo")
 	require.Contains(t, said[3]+said[4], "method=fromCode")
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"execute.limit": "5"}))
-	require.Len(t, said, 5, "each is said once")
+	require.Equal(t, 5, lines.Len(), "each is said once")
 }

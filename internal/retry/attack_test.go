@@ -92,6 +92,29 @@ func TestAttackClustersOfClusters(t *testing.T) {
 	require.LessOrEqual(t, r.hits(), int64(n+n/10+1+60))
 }
 
+// A reference that turns from one group into several: the outer interceptor has
+// been alone until now.
+func TestAttackAReferenceThatTurnsIntoAClusterOfClusters(t *testing.T) {
+	r := refer(t, "failover", nil, full, full)
+	requireTyped(t, r.call(), false)
+	c, err := extension.GetCluster("failover")
+	require.NoError(t, err)
+	var members []base.Invoker
+	for _, i := range r.instances {
+		members = append(members, protocolwrapper.BuildInvokerChain(i, constant.ReferenceFilterKey))
+	}
+	inner := c.Join(static.NewDirectory(members))
+	before := r.hits()
+	inv := r.invocation()
+	// The outer one does not know yet that it is not alone, so it has not marked
+	// the call; what is inside must not end it.
+	res := inner.Invoke(context.Background(), inv)
+	var last *retry.Last
+	require.ErrorAs(t, res.Error(), &last, "the loop around must end, too")
+	require.LessOrEqual(t, r.hits()-before, int64(2))
+	require.Zero(t, r.twice())
+}
+
 // Once: free tries that are refused at the same time make a debt without a
 // bound; until it is paid, one full instance of two costs calls again.
 func TestAttackADebtDoesNotCostCallsThatAnotherInstanceServes(t *testing.T) {

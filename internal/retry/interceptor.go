@@ -73,7 +73,10 @@ func (i *Interceptor) Invoke(ctx context.Context, next base.Invoker, inv base.In
 		first = true // whether others are inside shows only during this call
 	}
 	if first || ref.nested() {
-		if owner, ok := inv.GetAttribute(ownerKey); ok && owner != nil {
+		owner, ok := inv.GetAttribute(ownerKey)
+		if ok && owner != nil || first && ref.nested() {
+			// Somebody further out owns the call: it has marked it, or it did not
+			// know before now that it is not alone. What is outside learns first.
 			return next.Invoke(ctx, inv)
 		}
 		inv.SetAttribute(ownerKey, i)

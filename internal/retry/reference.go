@@ -101,6 +101,10 @@ func (r *Reference) getRatio() float64 { return math.Float64frombits(r.ratio.Loa
 
 func (r *Reference) now() time.Duration { return time.Since(r.started) }
 
+// Refusing reports whether an instance has ever refused a call of the
+// reference. Before that an attempt has nothing to ask.
+func (r *Reference) Refusing() bool { return r.refused.Load() }
+
 // Full reports whether an instance refused lately and has not served a call
 // since, so that a load balancer can avoid it.
 func (r *Reference) Full(address string) bool {

@@ -1,0 +1,102 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package guard
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+
+	"github.com/weir-go/weir/conf"
+)
+
+func filterNames(u *common.URL, side conf.Side) []string {
+	key := constant.ServiceFilterKey
+	if side == conf.Consumer {
+		key = constant.ReferenceFilterKey
+	}
+	var names []string
+	for _, name := range strings.Split(u.GetParam(key, ""), ",") {
+		names = append(names, strings.TrimSpace(name))
+	}
+	return names
+}
+
+// alone are the filters of a single policy, by filter name.
+var alone struct {
+	sync.RWMutex
+	policies map[string]string
+}
+
+// RegisterAlone notes that a filter's name stands for a single policy.
+func RegisterAlone(filter, policy string) {
+	alone.Lock()
+	defer alone.Unlock()
+	if alone.policies == nil {
+		alone.policies = map[string]string{}
+	}
+	alone.policies[filter] = policy
+}
+
+// SideOf is the side of one of Weir's own filters, by its name in a chain.
+func SideOf(filter string) (side conf.Side, ours bool) {
+	switch filter {
+	case ProviderFilter:
+		return conf.Provider, true
+	case ConsumerFilter:
+		return conf.Consumer, true
+	}
+	alone.RLock()
+	defer alone.RUnlock()
+	_, ours = alone.policies[filter]
+	return conf.Provider, ours
+}
+
+func aloneIn(names []string) map[string]bool {
+	alone.RLock()
+	defer alone.RUnlock()
+	out := map[string]bool{}
+	for _, name := range names {
+		if policy, ok := alone.policies[name]; ok {
+			out[policy] = true
+		}
+	}
+	return out
+}
+
+// primaryIn tells whether g is the chain's first filter of Weir, or the umbrella.
+func primaryIn(names []string, g *Guard) bool {
+	umbrella := ProviderFilter
+	if g.side == conf.Consumer {
+		umbrella = ConsumerFilter
+	}
+	if g.policy == "" {
+		return true
+	}
+	if slices.Contains(names, umbrella) {
+		return false
+	}
+	alone.RLock()
+	defer alone.RUnlock()
+	for _, name := range names {
+		if _, ok := alone.policies[name]; ok {
+			return name == g.name
+		}
+	}
+	return true
+}

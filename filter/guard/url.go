@@ -1,0 +1,77 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package guard
+
+import (
+	"strings"
+
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+
+	"github.com/weir-go/weir/conf"
+)
+
+// ServiceOf is the service that a URL stands for.
+func ServiceOf(u *common.URL) conf.ServiceKey {
+	iface := u.GetParam(constant.InterfaceKey, "")
+	if iface == "" {
+		iface = trimPath(u.Path)
+	}
+	k := conf.ServiceKey{Group: u.GetParam(constant.GroupKey, ""), Interface: iface, Version: u.GetParam(constant.VersionKey, "")}
+	if k.Version == "0.0.0" {
+		k.Version = ""
+	}
+	return k
+}
+
+// KnownMethods are those that the service of a URL says it has, none when it
+// does not say.
+func KnownMethods(u *common.URL) []string {
+	if v, ok := u.GetAttribute(constant.ServiceInfoKey); ok {
+		if info, ok := v.(*common.ServiceInfo); ok && info != nil {
+			names := make([]string, 0, len(info.Methods))
+			for i := range info.Methods {
+				names = append(names, info.Methods[i].Name)
+			}
+			return names
+		}
+	}
+	var names []string
+	for _, name := range u.Methods {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		for _, name := range strings.Split(u.GetParam(constant.MethodsKey, ""), ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// ParamsOf are a URL's params as a flat map.
+func ParamsOf(u *common.URL) map[string]string {
+	values := u.GetParams()
+	out := make(map[string]string, len(values))
+	for k, v := range values {
+		if len(v) > 0 {
+			out[k] = v[0]
+		}
+	}
+	return out
+}
