@@ -35,15 +35,6 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 		return next.Invoke(ctx, inv)
 	}
 	ref := c.consumer.ref
-	if c.idle && !ref.Refusing() {
-		// Nothing to keep and nothing to ask: only a refusal is looked for.
-		res = next.Invoke(ctx, inv)
-		if res != nil && res.Error() != nil {
-			var none attempt
-			c.failed(ctx, &none, nil, inv, res)
-		}
-		return res
-	}
 	a, err := ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
 	if err != nil {
 		return &result.RPCResult{Err: err}

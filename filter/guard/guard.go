@@ -67,11 +67,12 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 			return next.Invoke(ctx, inv)
 		}
 	}
+	if c.idle && (!c.primary || g.side == conf.Provider || !c.consumer.ref.Refusing()) {
+		// Nothing to keep and nothing to ask: only a refusal is looked for.
+		return c.pass(ctx, next, inv)
+	}
 	if g.side == conf.Consumer {
 		return c.attempt(ctx, next, inv)
-	}
-	if c.idle {
-		return c.pass(ctx, next, inv)
 	}
 	m := c.lookup(inv)
 	switch len(m.steps) {

@@ -23,6 +23,7 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/rpcstatus"
 )
 
@@ -128,10 +129,20 @@ func (c *chain) pass(ctx context.Context, next base.Invoker, inv base.Invocation
 	res := next.Invoke(ctx, inv)
 	if c.primary && res != nil {
 		if err := res.Error(); err != nil {
-			c.stamp(res, err)
+			c.look(ctx, inv, res, err)
 		}
 	}
 	return res
+}
+
+// look finds the refusal in an error that passes by.
+func (c *chain) look(ctx context.Context, inv base.Invocation, res result.Result, err error) {
+	if c.side == conf.Provider {
+		c.stamp(res, err)
+		return
+	}
+	var none attempt
+	c.failed(ctx, &none, nil, inv, res)
 }
 
 // count runs a call of a method that has statistics and no limit.
