@@ -67,9 +67,15 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 			return next.Invoke(ctx, inv)
 		}
 	}
-	if c.idle && (!c.primary || g.side == conf.Provider || !c.consumer.ref.Refusing()) {
-		// Nothing to keep and nothing to ask: only a refusal is looked for.
-		return c.pass(ctx, next, inv)
+	if c.idle {
+		if ref := c.consumer.ref; ref == nil || !ref.Refusing() {
+			// Nothing to keep and nothing to ask: only a refusal is looked for.
+			res := next.Invoke(ctx, inv)
+			if res != nil && res.Error() != nil {
+				c.look(ctx, inv, res)
+			}
+			return res
+		}
 	}
 	if g.side == conf.Consumer {
 		return c.attempt(ctx, next, inv)

@@ -124,31 +124,26 @@ func (m *method) wouldRefuse(r *Refusal) {
 	r.note(true)
 }
 
-// pass runs a call without counting it.
-func (c *chain) pass(ctx context.Context, next base.Invoker, inv base.Invocation) result.Result {
-	res := next.Invoke(ctx, inv)
-	if c.primary && res != nil {
-		if err := res.Error(); err != nil {
-			c.look(ctx, inv, res, err)
-		}
+// look finds the refusal in an error that passes by a chain that counts nothing.
+func (c *chain) look(ctx context.Context, inv base.Invocation, res result.Result) {
+	switch {
+	case !c.primary:
+	case c.side == conf.Provider:
+		c.stamp(res, res.Error())
+	default:
+		var none attempt
+		c.failed(ctx, &none, nil, inv, res)
 	}
-	return res
-}
-
-// look finds the refusal in an error that passes by.
-func (c *chain) look(ctx context.Context, inv base.Invocation, res result.Result, err error) {
-	if c.side == conf.Provider {
-		c.stamp(res, err)
-		return
-	}
-	var none attempt
-	c.failed(ctx, &none, nil, inv, res)
 }
 
 // count runs a call of a method that has statistics and no limit.
 func (m *method) count(ctx context.Context, next base.Invoker, inv base.Invocation) (res result.Result) {
 	if m.stats == nil {
-		return m.chain.pass(ctx, next, inv)
+		res = next.Invoke(ctx, inv)
+		if res != nil && res.Error() != nil {
+			m.chain.look(ctx, inv, res)
+		}
+		return res
 	}
 	var run running
 	run.begin(m, 0)
