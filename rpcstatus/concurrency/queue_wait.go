@@ -1,0 +1,215 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package concurrency
+
+import (
+	"context"
+	"time"
+)
+
+// ErrWaitTimeout is the sentinel of a refusal after the longest wait. It is an
+// [ErrLimitReached] too.
+var ErrWaitTimeout error = waitTimeout{}
+
+type waitTimeout struct{}
+
+func (waitTimeout) Error() string { return "weir: waited too long for a running call to end" }
+func (waitTimeout) Unwrap() error { return ErrLimitReached }
+
+// waitEnded is the error of a wait that ended with its context.
+type waitEnded struct{ err, cause error }
+
+func (e *waitEnded) Error() string {
+	return "weir: gave up waiting for a running call to end: " + e.cause.Error()
+}
+func (e *waitEnded) Unwrap() []error { return []error{e.err, e.cause} }
+
+// ended is the error for a context that is done, nil while it is not.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &waitEnded{err, context.Cause(ctx)}
+	}
+	return nil
+}
+
+// Wait tells what [Queue.Acquire] met.
+type Wait struct {
+	// Queued is whether the call stood in the queue.
+	Queued bool
+	// Running and Limit are, for a call that got no slot, the number of calls
+	// that ran and the limit, 0 when unlimited. After ErrWaitTimeout they are of
+	// one moment, so Running is not less than Limit; otherwise they were read
+	// one after the other.
+	Running, Limit int64
+}
+
+// waiter is a call that waits.
+type waiter struct {
+	prev, next *waiter
+	queued     bool // in the list; guarded by Queue.mu
+	// granted gets one value when the waiter is taken off the list because it
+	// was given a slot. It has room for it, so nobody waits for a waiter.
+	granted chan struct{}
+	timer   *time.Timer
+}
+
+// waitList is a doubly linked list, so that any waiter leaves it at once.
+type waitList struct {
+	head, tail *waiter
+	n          int64
+}
+
+func (l *waitList) push(w *waiter) {
+	w.prev, w.queued = l.tail, true
+	if l.tail == nil {
+		l.head = w
+	} else {
+		l.tail.next = w
+	}
+	l.tail = w
+	l.n++
+}
+
+func (l *waitList) remove(w *waiter) {
+	if w.prev == nil {
+		l.head = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next, w.queued = nil, nil, false
+	l.n--
+}
+
+// wait is Acquire for a call that found no slot.
+func (q *Queue) wait(ctx context.Context, maxWait time.Duration) (Wait, error) {
+	if err := ended(ctx); err != nil {
+		return q.met(false), err
+	}
+	if maxWait <= 0 {
+		return q.met(false), ErrLimitReached
+	}
+	w, _ := q.idle.Get().(*waiter)
+	if w == nil {
+		w = &waiter{granted: make(chan struct{}, 1)}
+	}
+	defer q.idle.Put(w)
+	if q.enqueue(w) {
+		return Wait{}, nil
+	}
+	if w.timer == nil {
+		w.timer = time.NewTimer(maxWait)
+	} else {
+		w.timer.Reset(maxWait)
+	}
+	defer w.timer.Stop()
+
+	select {
+	case <-w.granted:
+		err := ended(ctx)
+		if err == nil {
+			return Wait{Queued: true}, nil
+		}
+		met := q.met(true)
+		q.Release()
+		return met, err
+	case <-w.timer.C:
+	case <-ctx.Done():
+	}
+	return q.leave(w, ended(ctx))
+}
+
+// enqueue puts w at the end of the queue, and reports whether there was a slot
+// for it by now.
+func (q *Queue) enqueue(w *waiter) bool {
+	q.mu.Lock()
+	q.list.push(w)
+	q.state.Or(somebody) // and only then look for a slot, see state
+	q.dispatchLocked(q.limit.Load())
+	queued := w.queued
+	q.mu.Unlock()
+	if !queued {
+		<-w.granted
+	}
+	return !queued
+}
+
+// leave ends a wait without having been given a slot so far: with err, or after
+// maxWait if that is nil.
+func (q *Queue) leave(w *waiter, err error) (Wait, error) {
+	q.mu.Lock()
+	met := q.met(true)
+	if err == nil {
+		// A slot may just have been given back and not have been handed on yet.
+		met.Running = q.dispatchLocked(q.limit.Load())
+	}
+	queued := w.queued
+	if queued {
+		q.removeLocked(w)
+	}
+	q.mu.Unlock()
+
+	if !queued {
+		<-w.granted
+	}
+	switch {
+	case err == nil && queued:
+		return met, ErrWaitTimeout
+	case err == nil:
+		return Wait{Queued: true}, nil
+	case !queued:
+		q.Release()
+	}
+	return met, err
+}
+
+func (q *Queue) removeLocked(w *waiter) {
+	q.list.remove(w)
+	if q.list.head == nil {
+		q.state.And(^somebody)
+	}
+}
+
+// dispatch hands free slots to those who wait.
+func (q *Queue) dispatch() {
+	q.mu.Lock()
+	q.dispatchLocked(q.limit.Load())
+	q.mu.Unlock()
+}
+
+// dispatchLocked gives a slot to the first of those who wait while fewer than
+// limit run, and returns how many run then. As long as the sign of state is set
+// nobody else takes a slot (an observed call is over the limit then, whoever
+// comes first), so that looking and taking may be two steps. The sign goes last.
+func (q *Queue) dispatchLocked(limit int64) int64 {
+	for {
+		n, w := running(q.state.Load()), q.list.head
+		if w == nil || n >= limit {
+			return n
+		}
+		q.state.Add(1)
+		q.removeLocked(w)
+		w.granted <- struct{}{}
+	}
+}
+
+// met tells what runs now.
+func (q *Queue) met(queued bool) Wait {
+	return Wait{queued, q.Inflight(), q.Limit()}
+}
