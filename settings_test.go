@@ -150,6 +150,16 @@ func TestFaultsInTheSources(t *testing.T) {
 		require.ErrorContains(t, newSources(t, []any{1}).load(), sectionName)
 		require.ErrorContains(t, newSources(t, map[string]any{"provider": map[string]any{"executes": 1.5}}).load(), `value="1.5"`)
 	})
+	t.Run("a limit where dubbo drops it", func(t *testing.T) {
+		s := newSources(t, nil)
+		t.Setenv("DUBBO_GO_CONFIG_PATH", write(t, "dubbogo.yaml",
+			"dubbo: {provider: {services: {A: {interface: a.B, executes: 5, params: {executes: 7}}}}}\n"))
+		err := s.load()
+		require.ErrorContains(t, err, "service=a.B key=executes value=\"5\": dubbo drops this key here")
+		var e *conf.Error
+		require.ErrorAs(t, err, &e)
+		require.Len(t, e.Faults, 1)
+	})
 	t.Run("the mode of the environment", func(t *testing.T) {
 		s := newSources(t, nil)
 		t.Setenv(EnvMode, "on")

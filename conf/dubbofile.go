@@ -17,6 +17,7 @@ package conf
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -58,6 +59,15 @@ func Validate(source string, data []byte) Report {
 }
 
 const configMapName = "dubbo.custom.config-map." + RootKey
+
+// droppedHere is the fault of a limit that dubbo does not hand on.
+const droppedHere = "dubbo drops this key here"
+
+// Dropped are the limits in the dubbo section of a YAML document that stand
+// where dubbo drops them, so that nobody would ever see them.
+func Dropped(source string, data []byte) []Fault {
+	return slices.DeleteFunc(CheckDubbo(source, data).Faults, func(f Fault) bool { return f.Problem != droppedHere })
+}
 
 // CheckDubbo looks at the dubbo section of a YAML document: at the params of
 // services and references, at limits that stand where dubbo drops them, and at
@@ -110,7 +120,7 @@ func (c *dubboChecker) side(side Side, n *yaml.Node, services string) {
 		c.each(n, func(field string, key, value *yaml.Node) {
 			if k := keyNamed(field); k != nil {
 				c.fault(key, Fault{
-					Side: side.String(), Key: below + field, Value: value.Value, Problem: "dubbo drops this key here",
+					Side: side.String(), Key: below + field, Value: value.Value, Problem: droppedHere,
 					Allowed: fmt.Sprintf("the key below params: of each of the %s, or %s in the section %s: %s:", services, k.section(), RootKey, side),
 				})
 			}
@@ -137,7 +147,7 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 			if keyNamed(field) != nil || method == "" && strings.HasPrefix(field, methodsPrefix) {
 				c.fault(key, Fault{
 					Side: side.String(), Service: service, Method: method, Key: field, Value: value.Value,
-					Problem: "dubbo drops this key here", Allowed: allowed,
+					Problem: droppedHere, Allowed: allowed,
 				})
 				return
 			}

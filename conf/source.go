@@ -80,6 +80,8 @@ func (f File) Read(context.Context) (Set, error) {
 	if len(faults) == 0 && !found && f.Required {
 		faults = []Fault{{Source: f.Path, Problem: "there is no " + RootKey + ": section", Allowed: "a top-level map " + RootKey + ":"}}
 	}
+	// What dubbo drops would otherwise be a limit that nobody keeps.
+	faults = append(faults, Dropped(f.Path, data)...)
 	return set, AsError(faults)
 }
 
