@@ -116,6 +116,19 @@ type Process struct {
 // is killed when the test ends, and its output is logged if the test has failed.
 func Start(t testing.TB, role string, args any) *Process {
 	t.Helper()
+	return start(t, role, args, false)
+}
+
+// lasting are the children that end with this process. What the list holds
+// keeps their pipes open.
+var lasting struct {
+	sync.Mutex
+	children []*Process
+}
+
+// start runs a child; one that lasts is not killed before this process ends.
+func start(t testing.TB, role string, args any, lasts bool) *Process {
+	t.Helper()
 	p := &Process{t: t, role: role, exited: make(chan struct{})}
 	childIn, in, err := os.Pipe()
 	if err != nil {
@@ -145,9 +158,16 @@ func Start(t testing.TB, role string, args any) *Process {
 		p.err = p.cmd.Wait()
 		close(p.exited)
 	}()
+	if lasts {
+		lasting.Lock()
+		defer lasting.Unlock()
+		lasting.children = append(lasting.children, p)
+	}
 	t.Cleanup(func() {
-		p.Kill()
-		_ = in.Close()
+		if !lasts {
+			p.Kill()
+			_ = in.Close()
+		}
 		if t.Failed() {
 			t.Logf("output of %s:\n%s", role, p.Output())
 		}

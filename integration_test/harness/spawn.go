@@ -50,13 +50,15 @@ type providerAnswer struct {
 }
 
 // SpawnProvider starts a provider in a process of its own and waits until it
-// accepts connections.
+// accepts connections. Under the race detector one of the dubbo protocol lives
+// as long as this process, so that no session ends here: see
+// [SkipUnderRaceDetector].
 func SpawnProvider(t testing.TB, spec ProviderSpec) *ChildProvider {
 	t.Helper()
 	if spec.Group == "" {
 		spec.Group = NewGroup()
 	}
-	p := &ChildProvider{Process: Start(t, providerRole, spec)}
+	p := &ChildProvider{Process: start(t, providerRole, spec, raceDetector && spec.Protocol == Dubbo)}
 	p.Endpoint = p.answer().Endpoint
 	return p
 }
