@@ -119,9 +119,7 @@ func TestFileReadFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "..data_1"), 0o700))
 	write(t, filepath.Join(dir, "..data_1", "weir.yaml"), "weir: {mode: off}")
-	if err := os.Symlink("..data_1", filepath.Join(dir, "..data")); err != nil {
-		t.Skip("no links here")
-	}
+	require.NoError(t, os.Symlink("..data_1", filepath.Join(dir, "..data")))
 	require.NoError(t, os.Symlink(filepath.Join("..data", "weir.yaml"), filepath.Join(dir, "weir.yaml")))
 	set, err := File{Path: filepath.Join(dir, "weir.yaml")}.Read(t.Context())
 	require.NoError(t, err)
