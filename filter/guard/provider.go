@@ -108,20 +108,18 @@ func (c *chain) stamp(res result.Result, err error) (outcome call.Outcome, refus
 	return call.Forwarded, true
 }
 
-// refuse answers a call that is not let in.
-func (m *method) refuse(r *Refusal) result.Result {
+// letPass counts a step's refusal, and tells whether the call goes on because the
+// step only observes.
+func (m *method) letPass(s *Step, r *Refusal) bool {
 	if m.stats != nil {
-		m.stats.Reject()
+		if s.Observe {
+			m.stats.WouldReject()
+		} else {
+			m.stats.Reject()
+		}
 	}
-	r.note(false)
-	return r.result()
-}
-
-func (m *method) wouldRefuse(r *Refusal) {
-	if m.stats != nil {
-		m.stats.WouldReject()
-	}
-	r.note(true)
+	r.note(s.Observe)
+	return s.Observe
 }
 
 // look finds the refusal in an error that passes by a chain that counts nothing.
@@ -179,11 +177,8 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 	}
 	var refusal *Refusal
 	permit, refusal = s.Take(Call{ctx, inv, now})
-	if refusal != nil {
-		if !s.Observe {
-			return m.refuse(refusal)
-		}
-		m.wouldRefuse(refusal)
+	if refusal != nil && !m.letPass(s, refusal) {
+		return refusal.result()
 	}
 	if s.Waits {
 		now = 0
@@ -222,11 +217,8 @@ func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invoca
 		var refusal *Refusal
 		permits[i], refusal = s.Take(Call{ctx, inv, now})
 		taken = i + 1
-		if refusal != nil {
-			if !s.Observe {
-				return m.refuse(refusal)
-			}
-			m.wouldRefuse(refusal)
+		if refusal != nil && !m.letPass(s, refusal) {
+			return refusal.result()
 		}
 		if s.Waits {
 			now = 0

@@ -217,15 +217,7 @@ func TestAttackALateForkLeavesNoPast(t *testing.T) {
 	gate, answered := make(chan struct{}), make(chan struct{})
 	var refuse atomic.Bool
 	refuse.Store(true)
-	r := refer(t, "forking", nil, func(r *reference) func(base.Invocation) error {
-		e := refusal(r)
-		return func(base.Invocation) error {
-			if !refuse.Load() {
-				return nil
-			}
-			return wire(e)
-		}
-	}, func(r *reference) func(base.Invocation) error {
+	r := refer(t, "forking", nil, fullWhile(&refuse), func(r *reference) func(base.Invocation) error {
 		e := refusal(r)
 		return func(base.Invocation) error {
 			if !refuse.Load() {

@@ -175,6 +175,19 @@ func wire(e call.RejectError) error {
 	return te
 }
 
+// fullWhile refuses as full does while the switch is on, and serves otherwise.
+func fullWhile(on *atomic.Bool) func(*reference) func(base.Invocation) error {
+	return func(r *reference) func(base.Invocation) error {
+		e := refusal(r)
+		return func(base.Invocation) error {
+			if on.Load() {
+				return wire(e)
+			}
+			return nil
+		}
+	}
+}
+
 // fullDubbo refuses as a provider's Guard does on the dubbo protocol.
 func fullDubbo(r *reference) func(base.Invocation) error {
 	e := refusal(r)
@@ -375,16 +388,7 @@ func TestTransportErrorsAreRetriedAsBefore(t *testing.T) {
 func TestAnInvocationThatIsUsedAgainStartsWithoutAPast(t *testing.T) {
 	var refuse atomic.Bool
 	refuse.Store(true)
-	callee := func(r *reference) func(base.Invocation) error {
-		e := refusal(r)
-		return func(base.Invocation) error {
-			if refuse.Load() {
-				return wire(e)
-			}
-			return nil
-		}
-	}
-	r := refer(t, "failover", nil, callee)
+	r := refer(t, "failover", nil, fullWhile(&refuse))
 	inv := r.invocation()
 	requireTyped(t, r.invoke(inv), false)
 	refuse.Store(false)
@@ -416,16 +420,7 @@ func TestClustersThatCallSeveralInstances(t *testing.T) {
 func TestFullInstancesAreKnownUntilTheyServeAgain(t *testing.T) {
 	var refuse atomic.Bool
 	refuse.Store(true)
-	callee := func(r *reference) func(base.Invocation) error {
-		e := refusal(r)
-		return func(base.Invocation) error {
-			if refuse.Load() {
-				return wire(e)
-			}
-			return nil
-		}
-	}
-	r := refer(t, "failover", nil, callee)
+	r := refer(t, "failover", nil, fullWhile(&refuse))
 	address := r.instances[0].GetURL().Location
 	require.False(t, r.ref.Full(address))
 	require.Error(t, r.call())
