@@ -44,6 +44,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
@@ -227,6 +228,17 @@ func peers() []peer {
 		filterPeer("weir/executes", umbrella,
 			map[string]string{"methods.SayHello.executes": "1000"},
 			map[string]string{"methods.SayHello.executes": "1"}),
+		{
+			name: "weir/consumer-refused-before",
+			pass: func() func() {
+				u := serviceURL(unique("refused"), nil)
+				_ = retry.Of(u).Refused(retry.Attempt{}, invocation.NewRPCInvocation("Get", nil, nil), "10.0.0.1:1",
+					retry.Policy{}, call.NewRejectError(call.RejectError{Guard: "executes"}, nil))
+				flt, next := consumer(), &stub{*base.NewBaseInvoker(u), &result.RPCResult{}}
+				ctx, inv := context.Background(), invocation.NewRPCInvocation("SayHello", nil, map[string]any{})
+				return func() { flt.OnResponse(ctx, flt.Invoke(ctx, next, inv), next, inv) }
+			},
+		},
 		{
 			name: "weir/limiter-bare",
 			pass: func() func() {
