@@ -14,6 +14,8 @@
 
 package conf
 
+import "time"
+
 // Side tells whose policy it is.
 type Side uint8
 
@@ -68,6 +70,8 @@ const (
 	// ScopeProtocol gives each method one count per exported protocol, as
 	// Java Dubbo counts.
 	ScopeProtocol Scope = "protocol"
+	// ScopeInstance gives each process a budget of its own.
+	ScopeInstance Scope = "instance"
 )
 
 // OnError is what a fault that is found at export or refer does.
@@ -93,6 +97,8 @@ const (
 // Defaults of what no source sets.
 const (
 	DefaultRetryRefused = 0.1
+	// DefaultTPSInterval is Java Dubbo's.
+	DefaultTPSInterval = time.Minute
 )
 
 // Config is everything that one source says. The zero value says nothing.
@@ -130,6 +136,11 @@ type Service struct {
 type Policies struct {
 	// Executes limits the running calls of a provider.
 	Executes *Executes
+	// Actives limits the running calls of a consumer to each provider address. On
+	// a provider its limit is what it declares for its consumers.
+	Actives *Actives
+	// TPS limits the calls per interval, on either side.
+	TPS *TPS
 	// RetryRefused is the share of calls that may be refused a second time by
 	// another instance, 0 to 1; 0 turns such tries off. Consumers only.
 	RetryRefused *float64
@@ -146,6 +157,49 @@ type Executes struct {
 	// not set.
 	Limit *int
 	// Scope tells what shares the limit.
+	Scope Scope
+	// Mode is this guard's own mode.
+	Mode Mode
+}
+
+// Actives limits the calls of a method that a reference has running on one
+// provider address. Calls over it wait, in the order of their arrival.
+type Actives struct {
+	// Limit is the number of running calls; 0 and less is unlimited. nil is
+	// not set.
+	Limit *int
+	// Wait is the longest wait; 0 is none. nil is as long as the call has.
+	Wait *time.Duration
+	// Mode is this guard's own mode.
+	Mode Mode
+}
+
+// Algorithm is how calls per interval are counted.
+type Algorithm string
+
+const (
+	// AlgorithmSliding never admits more than the limit in any interval of that length.
+	AlgorithmSliding Algorithm = "sliding"
+	// AlgorithmFixed counts in windows one after another, as Java Dubbo does.
+	AlgorithmFixed Algorithm = "fixed"
+	// AlgorithmBucket is a token bucket.
+	AlgorithmBucket Algorithm = "bucket"
+)
+
+// TPS limits the calls per interval. Set for a service, its methods share one
+// budget; set for a method, the method has a budget of its own.
+type TPS struct {
+	// Limit is the number of calls per Interval; 0 and less is unlimited. nil is
+	// not set.
+	Limit *int
+	// Interval is nil when not set.
+	Interval *time.Duration
+	// Algorithm tells how calls are counted.
+	Algorithm Algorithm
+	// Burst is how many calls a full bucket admits at once; 0 is as many as
+	// Limit. nil is not set.
+	Burst *int
+	// Scope tells what shares the budget.
 	Scope Scope
 	// Mode is this guard's own mode.
 	Mode Mode

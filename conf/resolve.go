@@ -16,6 +16,7 @@ package conf
 
 import (
 	"slices"
+	"time"
 )
 
 const (
@@ -38,6 +39,10 @@ type Effective struct {
 	Executes Limit
 	// SharedExecutes is the one that all methods of the service share.
 	SharedExecutes Limit
+	// Actives is the limit of running calls per provider address.
+	Actives WaitLimit
+	// TPS is the limit of calls per interval.
+	TPS RateLimit
 	// RetryRefused is the ratio of the reference.
 	RetryRefused float64
 	// Stats is nil when no source says anything.
@@ -57,6 +62,35 @@ type Limit struct {
 	Limit int
 	Scope Scope
 	Mode  Mode
+}
+
+// WaitLimit is a limit of running calls in effect over which calls wait.
+type WaitLimit struct {
+	// Set is false when no source sets one.
+	Set bool
+	// Limit is 0 when unlimited.
+	Limit int
+	// Wait is the longest wait, negative for as long as the call has.
+	Wait time.Duration
+	Mode Mode
+	// Declared is set when the provider declared it and the reference has none.
+	Declared bool
+}
+
+// RateLimit is a limit of calls per interval in effect.
+type RateLimit struct {
+	// Set is false when no source sets one.
+	Set bool
+	// Rate is the number of calls per Interval, 0 when unlimited.
+	Rate     int
+	Interval time.Duration
+	// Burst is 0 for as many as Rate. Only the bucket has one.
+	Burst     int
+	Algorithm Algorithm
+	Mode      Mode
+	// Own is set when the method has a budget of its own; otherwise the methods
+	// of the service share one.
+	Own bool
 }
 
 // Resolve computes what holds for a method of a service. params is what the
