@@ -28,6 +28,13 @@ var ErrRejected = errors.New("weir: call refused")
 const (
 	// ReasonConcurrency is a limit of running calls that was reached.
 	ReasonConcurrency = "concurrency"
+	// ReasonWaitTimeout is a wait for a running call to end that took as long as
+	// it might.
+	ReasonWaitTimeout = "wait-timeout"
+	// ReasonCancelled is a wait that ended because its caller gave up.
+	ReasonCancelled = "cancelled"
+	// ReasonRate is a limit of calls per interval that was reached.
+	ReasonRate = "rate"
 )
 
 // AnyMethod stands in a resource for all methods of a service.
@@ -50,6 +57,9 @@ type RejectError struct {
 	Observed int64
 	// RetryAfter is how long to keep away; 0 and less when the guard cannot tell.
 	RetryAfter time.Duration
+	// Waited is how long the call stood in a queue before it was refused, and
+	// MaxWait how long it might have; both are 0 where nobody waits.
+	Waited, MaxWait time.Duration
 	// Forwarded is set when the refusal was made further down the call tree
 	// than the service that was called, which ran and passed it on.
 	Forwarded bool

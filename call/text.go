@@ -32,8 +32,8 @@ import (
 //
 // The whole text must match, from its first byte to its last, and be no longer
 // than 4096 bytes. The fields guard, resource, reason, limit and observed must
-// be there; retry-after (a Go duration, not negative, microseconds written us)
-// and forwarded (true or false) may be. No field comes twice. Fields that a
+// be there; retry-after, waited, max-wait (Go durations, not negative,
+// microseconds written us) and forwarded (true or false) may be. No field comes twice. Fields that a
 // reader does not know are skipped, so later versions can add some.
 
 const (
@@ -47,6 +47,8 @@ const (
 	fieldLimit      = "limit"
 	fieldObserved   = "observed"
 	fieldRetryAfter = "retry-after"
+	fieldWaited     = "waited"
+	fieldMaxWait    = "max-wait"
 	fieldForwarded  = "forwarded"
 )
 
@@ -62,9 +64,14 @@ func (e *RejectError) Fields() []Field {
 		{fieldLimit, strconv.FormatInt(e.Limit, 10)},
 		{fieldObserved, strconv.FormatInt(e.Observed, 10)},
 	}
-	if e.RetryAfter > 0 {
-		// Go writes microseconds with a letter that is no ASCII.
-		fields = append(fields, Field{fieldRetryAfter, strings.Replace(e.RetryAfter.String(), "µ", "u", 1)})
+	for _, f := range [...]struct {
+		key   string
+		value time.Duration
+	}{{fieldRetryAfter, e.RetryAfter}, {fieldWaited, e.Waited}, {fieldMaxWait, e.MaxWait}} {
+		if f.value > 0 {
+			// Go writes microseconds with a letter that is no ASCII.
+			fields = append(fields, Field{f.key, strings.Replace(f.value.String(), "µ", "u", 1)})
+		}
 	}
 	if e.Forwarded {
 		fields = append(fields, Field{fieldForwarded, "true"})
@@ -99,7 +106,8 @@ func FromFields(get func(key string) string) (*RejectError, bool) {
 
 // knownFields begin with the required ones.
 var knownFields = [...]string{
-	fieldGuard, fieldResource, fieldReason, fieldLimit, fieldObserved, fieldRetryAfter, fieldForwarded,
+	fieldGuard, fieldResource, fieldReason, fieldLimit, fieldObserved, fieldRetryAfter, fieldWaited, fieldMaxWait,
+	fieldForwarded,
 }
 
 const requiredFields = 5
@@ -222,11 +230,20 @@ func (e *RejectError) setField(key, value string) bool {
 	case fieldObserved:
 		e.Observed, err = strconv.ParseInt(value, 10, 64)
 	case fieldRetryAfter:
-		e.RetryAfter, err = time.ParseDuration(value)
-		return err == nil && e.RetryAfter >= 0
+		return setDuration(&e.RetryAfter, value)
+	case fieldWaited:
+		return setDuration(&e.Waited, value)
+	case fieldMaxWait:
+		return setDuration(&e.MaxWait, value)
 	case fieldForwarded:
 		e.Forwarded = value == "true"
 		return value == "true" || value == "false"
 	}
 	return err == nil
+}
+
+func setDuration(d *time.Duration, value string) bool {
+	var err error
+	*d, err = time.ParseDuration(value)
+	return err == nil && *d >= 0
 }

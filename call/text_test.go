@@ -28,7 +28,7 @@ import (
 // that says nothing.
 func onTheWire(e RejectError) RejectError {
 	e.cause = nil
-	e.RetryAfter = max(e.RetryAfter, 0)
+	e.RetryAfter, e.Waited, e.MaxWait = max(e.RetryAfter, 0), max(e.Waited, 0), max(e.MaxWait, 0)
 	return e
 }
 
@@ -48,7 +48,7 @@ func TestTextRoundTrip(t *testing.T) {
 		e := RejectError{
 			Guard: names[i%len(names)], Resource: names[(i*7+1)%len(names)], Reason: names[(i*11+2)%len(names)],
 			Limit: numbers[i%len(numbers)], Observed: numbers[(i*3+1)%len(numbers)], RetryAfter: delays[i%len(delays)],
-			Forwarded: i%2 == 1,
+			Waited: delays[(i*5+1)%len(delays)], MaxWait: delays[(i*9+2)%len(delays)], Forwarded: i%2 == 1,
 		}
 		checkRoundTrip(t, e)
 	}
@@ -114,6 +114,8 @@ func TestParse(t *testing.T) {
 		{valid + " retry-after=1.5s", with(func(e *RejectError) { e.RetryAfter = 1500 * time.Millisecond })},
 		{valid + " retry-after=0s", base},
 		{valid + " retry-after=0", base},
+		{valid + " waited=20ms max-wait=1500us", with(func(e *RejectError) { e.Waited, e.MaxWait = 20*time.Millisecond, 1500*time.Microsecond })},
+		{valid + " waited=0s max-wait=0", base},
 		{valid + " forwarded=true", with(func(e *RejectError) { e.Forwarded = true })},
 		{valid + " forwarded=false", base},
 		{valid + " later-field=x another2=\"y z\"", base},
@@ -287,13 +289,13 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzRoundTrip(f *testing.F) {
-	f.Add("executes", "a.B#c", "concurrency", int64(1), int64(2), int64(0), false)
-	f.Add("", "\n", "\"\\", int64(-1), int64(math.MinInt64), int64(1500), true)
-	f.Add("\xff", "日本 語", "\u2028", int64(math.MaxInt64), int64(0), int64(math.MaxInt64), true)
-	f.Fuzz(func(t *testing.T, guard, resource, reason string, limit, observed, retryAfter int64, forwarded bool) {
+	f.Add("executes", "a.B#c", "concurrency", int64(1), int64(2), int64(0), int64(7), false)
+	f.Add("", "\n", "\"\\", int64(-1), int64(math.MinInt64), int64(1500), int64(0), true)
+	f.Add("\xff", "日本 語", "\u2028", int64(math.MaxInt64), int64(0), int64(math.MaxInt64), int64(math.MaxInt64), true)
+	f.Fuzz(func(t *testing.T, guard, resource, reason string, limit, observed, retryAfter, waited int64, forwarded bool) {
 		e := RejectError{
 			Guard: guard, Resource: resource, Reason: reason, Limit: limit, Observed: observed,
-			RetryAfter: time.Duration(retryAfter), Forwarded: forwarded,
+			RetryAfter: time.Duration(retryAfter), Waited: time.Duration(waited), MaxWait: time.Duration(waited ^ retryAfter), Forwarded: forwarded,
 		}
 		if len(e.Error()) > maxText {
 			return
