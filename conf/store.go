@@ -40,6 +40,7 @@ const (
 type Store struct {
 	version atomic.Uint64
 	view    atomic.Pointer[View]
+	changed atomic.Pointer[func()]
 
 	mu      sync.Mutex // guarded by mu: writing layers and env
 	layers  [slotCount]layer
@@ -74,26 +75,32 @@ func (s *Store) View() *View {
 // Set replaces all that a source says. origin names it in snapshots. cfg must
 // not be changed afterwards; nil takes the source out.
 func (s *Store) Set(slot Slot, origin string, cfg *Config) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.layers[slot] = layer{origin: origin, cfg: cfg}
-	s.publishLocked()
+	s.change(func() { s.layers[slot] = layer{origin: origin, cfg: cfg} })
 }
 
 // SetEnvMode sets the mode that the environment asks for: over files, under code.
 func (s *Store) SetEnvMode(m Mode) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.envMode = m
-	s.publishLocked()
+	s.change(func() { s.envMode = m })
 }
 
 // Touch makes a new version without another change, for what depends on more
 // than the sources.
 func (s *Store) Touch() {
+	s.change(func() {})
+}
+
+// OnChange sets the function that is called after every change, by whoever made
+// it and without a lock. A second one replaces the first.
+func (s *Store) OnChange(f func()) { s.changed.Store(&f) }
+
+func (s *Store) change(what func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	what()
 	s.publishLocked()
+	s.mu.Unlock()
+	if f := s.changed.Load(); f != nil {
+		(*f)()
+	}
 }
 
 func (s *Store) publishLocked() {

@@ -20,4 +20,7 @@ import "time"
 // monotonic clock, which costs half of time.Now and never jumps.
 var began = time.Now()
 
+// Now reads the clock that steps share: monotonic, from an origin of this process.
+func Now() time.Duration { return clockNow() }
+
 func clockNow() time.Duration { return time.Since(began) }

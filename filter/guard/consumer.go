@@ -17,6 +17,7 @@ package guard
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -29,45 +30,134 @@ import (
 )
 
 // attempt sends one attempt of a call to the chain's instance, unless the
-// instance has refused this call already.
-func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocation) (res result.Result) {
-	if !c.primary {
-		return next.Invoke(ctx, inv)
-	}
-	ref := c.consumer.ref
-	a, err := ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
-	if err != nil {
-		return &result.RPCResult{Err: err}
-	}
-	try := attempt{Attempt: a}
-	defer try.end()
+// instance has refused this call already or a guard of this side refuses it.
+func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocation) result.Result {
 	var m *method
 	if !c.idle {
 		m = c.lookup(inv)
 	}
-	if m == nil || m.stats == nil {
-		res = next.Invoke(ctx, inv)
-		if res == nil || res.Error() == nil {
-			try.answered(inv)
-			return res
-		}
-		c.failed(ctx, &try, m, inv, res)
-		return res
+	switch {
+	case m == nil || m.idle():
+		return c.bare(ctx, next, inv, m)
+	case len(m.steps) <= few:
+		var permits [few]Permit
+		return c.limited(ctx, next, inv, m, permits[:])
 	}
-	var run running
-	run.begin(m, 0)
-	defer run.end()
+	var permits [maxSteps]Permit
+	return c.limited(ctx, next, inv, m, permits[:])
+}
+
+// bare is an attempt of a method with neither steps nor statistics.
+func (c *chain) bare(ctx context.Context, next base.Invoker, inv base.Invocation, m *method) (res result.Result) {
+	if !c.primary {
+		return next.Invoke(ctx, inv)
+	}
+	a, err := c.consumer.ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
+	if err != nil {
+		return &result.RPCResult{Err: err}
+	}
+	c.tellCaller(inv)
+	try := attempt{Attempt: a}
+	defer try.end()
 	res = next.Invoke(ctx, inv)
-	if m.timed && !streaming(inv) {
-		run.elapsed = clockNow() - run.began
-	}
 	if res == nil || res.Error() == nil {
 		try.answered(inv)
-		run.outcome = call.Success
 		return res
 	}
-	run.outcome = c.failed(ctx, &try, m, inv, res)
+	c.failed(ctx, &try, m, inv, res)
 	return res
+}
+
+// visit is an attempt of a method with steps or statistics.
+type visit struct {
+	try     attempt
+	run     running
+	ran     bool
+	charged charged
+}
+
+func (v *visit) end(m *method, permits []Permit) {
+	v.charged.undo()
+	if m.chain.primary {
+		v.try.end()
+	}
+	outcome := call.Dropped
+	if v.ran {
+		v.run.end()
+		outcome = v.run.outcome
+	}
+	m.giveBack(permits, outcome)
+}
+
+// limited is an attempt of a method with steps or statistics.
+func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocation, m *method, permits []Permit) (res result.Result) {
+	var (
+		v     visit
+		taken int
+	)
+	if c.primary {
+		a, err := c.consumer.ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
+		if err != nil {
+			return &result.RPCResult{Err: err}
+		}
+		v.try.Attempt = a
+		c.tellCaller(inv)
+	}
+	defer func() { v.end(m, permits[:taken]) }()
+	var now, waited time.Duration
+	if m.clock {
+		now = clockNow()
+	}
+	opens := (m.opens || m.timed) && streaming(inv)
+	for i := range m.steps {
+		s := &m.steps[i]
+		p, refusal := s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens})
+		permits[i], taken = p, i+1
+		if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
+			return c.refused(&v.try, inv, s, refusal)
+		}
+		if p.At != 0 {
+			now, waited = p.At, waited+p.Waited
+		}
+	}
+	if waited > 0 {
+		ctx, inv = v.charged.charge(c, ctx, inv, waited)
+	}
+	v.run.begin(m, now)
+	v.ran = true
+	res = next.Invoke(ctx, inv)
+	if m.timed && !opens {
+		v.run.elapsed = clockNow() - v.run.began
+	}
+	if res == nil || res.Error() == nil {
+		v.try.answered(inv)
+		v.run.outcome = call.Success
+		return res
+	}
+	v.run.outcome = c.failed(ctx, &v.try, m, inv, res)
+	return res
+}
+
+// tellCaller tells the provider which application calls it, once one has refused
+// a call: before that nobody asks.
+func (c *chain) tellCaller(inv base.Invocation) {
+	if c.consumer.caller != "" && c.consumer.ref.Refusing() {
+		inv.SetAttachment(callerKey, c.consumer.caller)
+	}
+}
+
+// refused ends an attempt that was not sent because a guard of this side refused
+// it. Failover goes on only where another instance may have what this one lacks.
+func (c *chain) refused(try *attempt, inv base.Invocation, s *Step, r *Refusal) result.Result {
+	ref := c.consumer.ref
+	if s.PerInstance && !r.Last {
+		policy := retry.Policy{Failover: c.consumer.failover, Retries: c.retries(inv)}
+		return &result.RPCResult{Err: ref.RefusedHere(try.Attempt, inv, c.consumer.address, policy, r.Reject)}
+	}
+	if ref.Armed() {
+		return &result.RPCResult{Err: r.last}
+	}
+	return &result.RPCResult{Err: r.err}
 }
 
 // attempt is an attempt that ends in any case: a token must not be lost to a
@@ -107,8 +197,16 @@ func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invo
 	if !ok {
 		return consumerOutcome(ctx, err, m != nil && m.policy.BusinessErrorsFail)
 	}
-	ref := c.consumer.ref
-	if !ownRefusal(e, c.service, methodName(inv)) {
+	if c.primary {
+		traceRefusal(ctx, e, true)
+	}
+	ref, own := c.consumer.ref, ownRefusal(e, c.service, methodName(inv))
+	switch {
+	case !c.primary && own:
+		return call.Rejected
+	case !c.primary:
+		return call.Forwarded
+	case !own:
 		res.SetError(ref.Final(e.AsForwarded()))
 		a.ended = true
 		a.Served()
@@ -150,6 +248,12 @@ type consumerSide struct {
 	ref      *retry.Reference
 	address  string
 	failover bool
+	// parallel is set when attempts of one call run at the same time.
+	parallel bool
+	// caller is what the provider is told of this application.
+	caller string
+	// declared is what the provider declares for its consumers.
+	declared *conf.Service
 }
 
 func (c *chain) initConsumer(u *common.URL, old *chain) {
@@ -169,5 +273,12 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 	if cluster == "" {
 		cluster = u.GetParam(constant.ClusterKey, constant.ClusterKeyFailover)
 	}
-	c.consumer = consumerSide{ref: ref, address: u.Location, failover: cluster == "" || cluster == constant.ClusterKeyFailover}
+	c.consumer = consumerSide{
+		ref: ref, address: u.Location,
+		failover: cluster == "" || cluster == constant.ClusterKeyFailover,
+		parallel: cluster == constant.ClusterKeyForking,
+	}
+	if app := u.GetParam(constant.ApplicationKey, ""); app != "" && !c.consumer.parallel {
+		c.consumer.caller = app + "@" + c.serviceKey
+	}
 }

@@ -114,9 +114,20 @@ func (g *Guard) resolve(next base.Invoker) *chain {
 	if old != nil && old.url == u && old.version == g.runtime.Store.Version() {
 		return old
 	}
-	c := g.compile(u, old)
-	g.chain.Store(c)
-	return c
+	return g.replaceLocked(u, old)
+}
+
+// replaceLocked makes a new plan and puts it in force. Where calls may wait it
+// looks again: a change that came meanwhile has not found the new plan.
+func (g *Guard) replaceLocked(u *common.URL, old *chain) *chain {
+	for {
+		c := g.compile(u, old)
+		g.chain.Store(c)
+		if !c.waits.Load() || c.version == g.runtime.Store.Version() {
+			return c
+		}
+		old = c
+	}
 }
 
 func usable(u *common.URL) bool {
@@ -130,7 +141,5 @@ func (g *Guard) refresh(c *chain) *chain {
 	if now := g.chain.Load(); now != c || c.version == g.runtime.Store.Version() {
 		return now
 	}
-	now := g.compile(c.url, c)
-	g.chain.Store(now)
-	return now
+	return g.replaceLocked(c.url, c)
 }

@@ -51,6 +51,8 @@ type chain struct {
 	// idle is set when no method has a policy or statistics; a consumer's chain
 	// then still looks after refusals.
 	idle bool
+	// waits is set when calls of a method may wait.
+	waits atomic.Bool
 	// primary is set for the one Guard of a chain that keeps its statistics,
 	// stamps forwarded refusals, and rebuilds those that come in.
 	primary bool
@@ -76,8 +78,9 @@ type method struct {
 	stats *rpcstatus.Status
 	// timed is set when response times are taken.
 	timed bool
-	// clock is set when a step asks for the time.
-	clock bool
+	// clock is set when a step asks for the time, opens when one asks whether the
+	// call is a stream.
+	clock, opens bool
 }
 
 // internalServices are dubbo's own: limiting them would take down what the
@@ -122,6 +125,14 @@ func (g *Guard) compile(u *common.URL, old *chain) *chain {
 	if c.open = len(known) == 0; c.open {
 		// Names with a policy of their own get their place before any other.
 		known = c.configuredMethods()
+		if old != nil && old.waits.Load() {
+			// Calls may wait there and are to learn of a limit that has changed.
+			for _, m := range old.distinct() {
+				if len(m.steps) > 0 && m.name != call.AnyMethod {
+					known = append(known, m.name)
+				}
+			}
+		}
 	}
 	for _, name := range known {
 		if methods[name] != nil {
@@ -234,8 +245,8 @@ func (c *chain) newMethod(name string) *method {
 	m := &method{chain: c, name: name, policy: c.view.Resolve(c.side, c.service, name, c.params)}
 	rt := c.guard.runtime
 	site := Site{
-		Side: c.side, Service: c.serviceKey, Method: name, Protocol: c.protocol, Reference: c.refID(),
-		Policy: m.policy, runtime: rt, version: c.version,
+		Side: c.side, Service: c.serviceKey, Method: name, Protocol: c.protocol, Reference: c.refID(), Address: c.consumer.address,
+		Policy: m.policy, chain: c, runtime: rt, version: c.version,
 	}
 	limited := false
 	for _, r := range buildersOf(c.side) {
@@ -253,7 +264,10 @@ func (c *chain) newMethod(name string) *method {
 		panic("weir: more steps in one plan than a call keeps permits for")
 	}
 	for _, s := range m.steps {
-		m.clock = m.clock || s.Clock
+		if s.Waits {
+			c.waits.Store(true)
+		}
+		m.clock, m.opens = m.clock || s.Clock, m.opens || s.Opens
 	}
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats

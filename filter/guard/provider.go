@@ -110,7 +110,7 @@ func (c *chain) stamp(res result.Result, err error) (outcome call.Outcome, refus
 
 // letPass counts a step's refusal, and tells whether the call goes on because the
 // step only observes.
-func (m *method) letPass(s *Step, r *Refusal) bool {
+func (m *method) letPass(ctx context.Context, inv base.Invocation, s *Step, r *Refusal) bool {
 	if m.stats != nil {
 		if s.Observe {
 			m.stats.WouldReject()
@@ -118,7 +118,7 @@ func (m *method) letPass(s *Step, r *Refusal) bool {
 			m.stats.Reject()
 		}
 	}
-	r.note(s.Observe)
+	r.note(ctx, inv, s.Observe)
 	return s.Observe
 }
 
@@ -176,12 +176,12 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 		now = clockNow()
 	}
 	var refusal *Refusal
-	permit, refusal = s.Take(Call{ctx, inv, now})
-	if refusal != nil && !m.letPass(s, refusal) {
+	permit, refusal = s.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
 		return refusal.result()
 	}
-	if s.Waits {
-		now = 0
+	if permit.At != 0 {
+		now = permit.At
 	}
 	run.begin(m, now)
 	ran = true
@@ -190,10 +190,22 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 	return res
 }
 
+// few is the number of steps that most plans stay within: the permits of more
+// are felt on the stack.
+const few = 4
+
 // several runs a call of a method with more steps.
-func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invocation) (res result.Result) {
+func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invocation) result.Result {
+	if len(m.steps) <= few {
+		var permits [few]Permit
+		return m.serve(ctx, next, inv, permits[:])
+	}
+	var permits [maxSteps]Permit
+	return m.serve(ctx, next, inv, permits[:])
+}
+
+func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocation, permits []Permit) (res result.Result) {
 	var (
-		permits [maxSteps]Permit
 		taken   int
 		run     running
 		ran     bool
@@ -215,16 +227,13 @@ func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invoca
 	for i := range m.steps {
 		s := &m.steps[i]
 		var refusal *Refusal
-		permits[i], refusal = s.Take(Call{ctx, inv, now})
+		permits[i], refusal = s.Take(Call{Ctx: ctx, Inv: inv, Now: now})
 		taken = i + 1
-		if refusal != nil && !m.letPass(s, refusal) {
+		if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
 			return refusal.result()
 		}
-		if s.Waits {
-			now = 0
-			if m.clock {
-				now = clockNow()
-			}
+		if permits[i].At != 0 {
+			now = permits[i].At
 		}
 	}
 	run.begin(m, now)

@@ -15,16 +15,19 @@
 package guard
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 	"github.com/dubbogo/gost/log/logger"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // metaPrefix stands before the name of a refusal's field in a Triple error's
@@ -36,18 +39,27 @@ const metaPrefix = "weir-"
 type Refusal struct {
 	// Reject is the error that the caller gets to see.
 	Reject *call.RejectError
+	// Last keeps failover from trying another instance, which it may after the
+	// refusal of a step that is PerInstance.
+	Last bool
 
 	err     error
+	last    *retry.Last // what ends failover's loop, a consumer's
 	counter *Rejections
+	callers *Callers // a provider's
+	service string
 	log     *refusalLog
 }
 
 // NewRefusal prepares a refusal of a site. cause is the core's sentinel.
 func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 	reject := call.NewRejectError(e, cause)
-	r := &Refusal{Reject: reject, err: reject}
+	r := &Refusal{Reject: reject, err: reject, service: s.Service}
 	if s.Side == conf.Provider {
 		r.err = newWireRefusal(reject)
+		r.callers = s.runtime.callers.Get(CallersKey{s.Service, e.Guard}, func() *Callers { return &Callers{} })
+	} else {
+		r.last = &retry.Last{Refusal: reject}
 	}
 	r.counter = s.runtime.rejections(RejectionKey{
 		Side: s.Side.String(), Service: s.Service, Method: s.Method, Guard: e.Guard, Reason: e.Reason,
@@ -58,15 +70,23 @@ func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 }
 
 // result is the one allocation of a refused call: filters outside may write to it.
+// With is the refusal of one call, which tells more than those prepared can. It
+// counts with r. For consumers.
+func (r *Refusal) With(e call.RejectError, cause error) *Refusal {
+	reject := call.NewRejectError(e, cause)
+	return &Refusal{Reject: reject, err: reject, last: &retry.Last{Refusal: reject}, counter: r.counter, log: r.log}
+}
+
 func (r *Refusal) result() result.Result { return &result.RPCResult{Err: r.err} }
 
 // note counts a refusal, and logs a line now and then.
-func (r *Refusal) note(observed bool) {
+func (r *Refusal) note(ctx context.Context, inv base.Invocation, observed bool) {
 	if observed {
 		r.counter.wouldReject.Add(1)
-	} else {
-		r.counter.rejected.Add(1)
+	} else if n := r.counter.rejected.Add(1); r.callers != nil {
+		r.callers.note(r.service, inv, n)
 	}
+	traceRefusal(ctx, r.Reject, !observed)
 	r.log.note(observed, r.Reject.Limit)
 }
 

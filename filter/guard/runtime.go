@@ -40,8 +40,12 @@ type Runtime struct {
 	chains       weakmap.Map[uint64, chain]
 	lastChain    atomic.Uint64
 	lastGuard    atomic.Uint64
+	waits        weakmap.Map[WaitKey, Waits]
+	callers      weakmap.Map[CallersKey, Callers]
 	configErrors atomic.Int64
 	serving      atomic.Bool
+	// renewing is set while the plans of those who wait are made again.
+	renewing atomic.Bool
 
 	mu       sync.Mutex
 	declared map[declaredKey]declaration // guarded by mu
@@ -55,12 +59,32 @@ type declaredKey struct {
 
 // NewRuntime returns an empty runtime.
 func NewRuntime() *Runtime {
-	return &Runtime{
+	rt := &Runtime{
 		Store:    &conf.Store{},
 		Status:   &rpcstatus.Registry{},
 		declared: map[declaredKey]declaration{},
 		logged:   map[string]struct{}{},
 	}
+	rt.Store.OnChange(rt.renew)
+	return rt
+}
+
+// renew makes the plans of methods at which calls may wait again: no other call
+// need come by to tell them of a limit that has changed. It returns at once.
+func (rt *Runtime) renew() {
+	if !rt.serving.Load() || !rt.renewing.CompareAndSwap(false, true) {
+		return
+	}
+	// Not in the goroutine of the change: a plan that is being made may cause one.
+	go func() {
+		rt.renewing.Store(false)
+		rt.chains.Range(func(_ uint64, c *chain) bool {
+			if c.waits.Load() && c.guard.chain.Load() == c {
+				c.guard.refresh(c)
+			}
+			return true
+		})
+	}()
 }
 
 // process is the runtime of the filters that dubbo makes by name: it gives

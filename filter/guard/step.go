@@ -40,29 +40,38 @@ const (
 	RankSlot      Rank = 700
 )
 
-// Call is what a step sees of a call.
+// Call is the call that a step decides about.
 type Call struct {
 	// Ctx is the call's context.
 	Ctx context.Context
 	// Inv is the invocation; a step must not store anything in it.
 	Inv base.Invocation
-	// Now is the time since the process started, monotonic. It is read once
-	// for all steps up to the next that waits, and only if one of them asks.
+	// Now is a reading of the clock of [Now]. It is taken once for all steps up
+	// to the next that tells a later one, and only if one of them asks.
 	Now time.Duration
+	// Opens is set on a consumer whose call ends for dubbo as soon as its stream
+	// is open: nobody learns here when it is over.
+	Opens bool
 }
 
-// Permit is the right to run, as a value. What its fields mean is its step's
-// business.
+// Permit is a step's right to let the call run. It is a value: a step that needs
+// to find something again keeps it in Token and Mark.
 type Permit struct {
 	// Held is false when there is nothing to give back.
 	Held bool
-	// Token and Ref are the step's.
+	// Mark and Token are the step's.
+	Mark  uint32
 	Token uint64
-	Ref   any
+	// At is a reading of the clock of [Now] made in Take, 0 for none. Those that
+	// come after go by it.
+	At time.Duration
+	// Waited is how long Take made the call wait. It is charged to what the call
+	// has left; then At must be set.
+	Waited time.Duration
 }
 
-// Step is one thing that a kind of protection does for one method. It is built
-// once per plan; its functions are called concurrently.
+// Step is one protection in the plan of a method. It is immutable and shared by
+// all calls.
 type Step struct {
 	// Policy is the name of the policy, as it stands in a refusal's Guard.
 	Policy string
@@ -73,8 +82,14 @@ type Step struct {
 	Observe bool
 	// Clock asks for Call.Now.
 	Clock bool
-	// Waits tells that Take may wait.
+	// Opens asks for Call.Opens.
+	Opens bool
+	// Waits tells that Take may wait. Its plan is then made again as soon as the
+	// configuration changes, for those who wait.
 	Waits bool
+	// PerInstance tells that the limit belongs to the provider's address: under
+	// failover another instance may be tried after a refusal. A consumer's.
+	PerInstance bool
 	// Take admits the call or refuses it.
 	Take func(Call) (Permit, *Refusal)
 	// Release gives a held permit back. It is called exactly once, nil when
@@ -91,11 +106,13 @@ type Site struct {
 	Service, Method string
 	// Protocol is the exported one.
 	Protocol string
-	// Reference tells a consumer's references apart.
+	// Reference tells a consumer's references apart, and Address its providers.
 	Reference uint64
+	Address   string
 	// Policy is what holds for the method.
 	Policy conf.Effective
 
+	chain   *chain
 	runtime *Runtime
 	version uint64
 }
@@ -106,6 +123,12 @@ func (s Site) Runtime() *Runtime { return s.runtime }
 // Version is that of the configuration that Policy was resolved from. What a
 // site sets in state that plans share must not undo what a newer one has set.
 func (s Site) Version() uint64 { return s.version }
+
+// TimeLeft is how long the call may still take: until its context's deadline, or
+// as long as the protocol gives an attempt that starts now, whichever is less. It
+// is never unbounded: where nothing is configured dubbo's default of 3 s holds.
+// It is not for the path of every call. For consumers.
+func (s Site) TimeLeft(c Call) time.Duration { return s.chain.timeLeft(c.Ctx, c.Inv) }
 
 // Builder makes the steps of one policy for a site, none when the site has no
 // such policy.
@@ -122,13 +145,8 @@ var builders struct {
 	list []registration
 }
 
-// RegisterPolicy makes a policy part of the umbrella filter of a side. Only
-// providers have policies so far; it panics for a consumer rather than leave one
-// unenforced.
+// RegisterPolicy makes a policy part of the umbrella filter of a side.
 func RegisterPolicy(policy string, side conf.Side, build Builder) {
-	if side != conf.Provider {
-		panic("weir: the consumer's filter runs no steps yet, policy " + policy)
-	}
 	builders.Lock()
 	defer builders.Unlock()
 	builders.list = append(builders.list, registration{policy, side, build})

@@ -130,6 +130,20 @@ func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Po
 		r.budget.owe()
 	}
 	r.mark(address, e.RetryAfter)
+	return r.noteRefusal(a, inv, address, p, e)
+}
+
+// RefusedHere reports that a guard of this side refused the attempt, so that the
+// instance at address never got it: it is not held to be full, and the budget,
+// which keeps calls from full instances, pays nothing. It returns what
+// [Reference.Refused] does; the attempt ends with Done besides.
+func (r *Reference) RefusedHere(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) error {
+	return r.noteRefusal(a, inv, address, p, e)
+}
+
+// noteRefusal keeps the call from coming to address again, and decides whether
+// failover goes on.
+func (r *Reference) noteRefusal(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) error {
 	s := r.makeState(a, inv)
 	if s == nil {
 		return r.Final(e) // nobody waits for it any more

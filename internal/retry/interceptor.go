@@ -129,11 +129,14 @@ func (r *Reference) nested() bool { return r.interceptors.Load() > 1 }
 // Final wraps a refusal so that failover's loop ends with it. Where no
 // interceptor would unwrap it, it is returned as it is.
 func (r *Reference) Final(e *call.RejectError) error {
-	if r.interceptors.Load() > 0 {
+	if r.Armed() {
 		return &Last{e}
 	}
 	return e
 }
+
+// Armed reports whether somebody outside of failover's loop unwraps a [Last].
+func (r *Reference) Armed() bool { return r.interceptors.Load() > 0 }
 
 // Last is a refusal that is not to be retried. Failover goes on after every
 // error but a business error that came over the wire, so that is what it looks

@@ -51,6 +51,13 @@ func (m *Map[K, V]) Get(key K, create func() *V) *V {
 	return v
 }
 
+// Peek returns the value of a key, nil when there is none.
+func (m *Map[K, V]) Peek(key K) *V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.m[key].Value()
+}
+
 // forget takes an entry out unless the key has got a new value meanwhile.
 func (m *Map[K, V]) forget(key K, p weak.Pointer[V]) {
 	m.mu.Lock()
