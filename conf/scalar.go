@@ -82,6 +82,11 @@ func parseOneOf[T ~string](s string, allowed ...T) (T, error) {
 	return "", errValue
 }
 
+// oneOf is [parseOneOf] of the words that are allowed.
+func oneOf[T ~string](allowed ...T) func(string) (T, error) {
+	return func(s string) (T, error) { return parseOneOf(s, allowed...) }
+}
+
 // expand replaces ${NAME} and ${NAME:default} by the environment's value, which
 // is not expanded again. A variable that is empty has its default. problem says
 // what is wrong with a placeholder, "" for nothing.
