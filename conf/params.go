@@ -36,30 +36,23 @@ type Parsed struct {
 // executes, methods.SayHello.executes and so on. Keys that are not Weir's are
 // left alone, except that ones that look like Weir's are warned about.
 func ParseParams(side Side, service string, params map[string]string) Parsed {
-	return parseParams(side, service, params).out
-}
-
-func parseParams(side Side, service string, params map[string]string) *paramsParser {
 	p := &paramsParser{side: side, service: service}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p.read(name, params[name])
 	}
-	return p
+	return p.out
 }
 
 type paramsParser struct {
 	side    Side
 	service string
 	out     Parsed
-	// names are the params that out.Faults are about, in the same order.
-	names   []string
 	methods map[string]string // folded name -> as it was written
 }
 
 func (p *paramsParser) fault(name string, f Fault) {
-	f.Source, f.Side, f.Service = originParams, p.side.String(), p.service
+	f.Source, f.Side, f.Service, f.param = originParams, p.side.String(), p.service, name
 	p.out.Faults = append(p.out.Faults, f)
-	p.names = append(p.names, name)
 }
 
 func (p *paramsParser) read(name, value string) {
