@@ -206,7 +206,7 @@ func ours(name string) bool {
 	if rest, ok := strings.CutPrefix(name, methodsPrefix); ok {
 		_, name, _ = cutMethod(rest)
 	}
-	return keyNamed(name) != nil || strings.HasPrefix(name, paramsPrefix) || strings.HasPrefix(name, ExecutesKey+".")
+	return keyNamed(name) != nil || claimed(name)
 }
 
 // isPlaceholder reports whether dubbo takes all of a value for a placeholder.

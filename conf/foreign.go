@@ -16,12 +16,13 @@ package conf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // later are keys of Java Dubbo that have their place here but are not enforced
 // by this version. A value for one of them draws a warning.
-var later = []string{"actives", "tps", "accepts", "connections", "lazy"}
+var later = []string{"tps", "accepts", "connections", "lazy"}
 
 // replaced are dubbo-go's own limit keys, and what to do about each.
 var replaced = map[string]string{
@@ -39,9 +40,14 @@ const (
 	notYet    = "keep it for now, a later version of Weir replaces it by "
 )
 
+// claimed reports whether a name that is not in the table could only be Weir's.
+func claimed(name string) bool {
+	return slices.ContainsFunc(families, func(family string) bool { return strings.HasPrefix(name, family) })
+}
+
 // foreign looks at a key that is not in the table.
 func (p *paramsParser) foreign(method, full, flat, value string) {
-	if strings.HasPrefix(flat, paramsPrefix) || strings.HasPrefix(flat, ExecutesKey+".") {
+	if claimed(flat) {
 		p.fault(full, Fault{Method: method, Key: flat, Value: value, Problem: "unknown key", Allowed: hint(flat, keyNames(p.side))})
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Keys as they stand in params and, nested, in the weir section.
@@ -25,12 +26,19 @@ const (
 	ExecutesKey       = "executes"
 	ExecutesScopeKey  = "executes.scope"
 	ExecutesModeKey   = "executes.mode"
+	ActivesKey        = "actives"
+	ActivesWaitKey    = "actives.wait"
+	ActivesModeKey    = "actives.mode"
 	RetryRefusedKey   = "weir.retry-refused"
 	StatsKey          = "weir.stats"
 	BusinessErrorsKey = "weir.business-errors"
 
 	paramsPrefix = "weir."
 )
+
+// families are the beginnings of names that are Weir's whether or not there is
+// such a key.
+var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + "."}
 
 // level is a bit per place where a key may stand.
 type level uint8
@@ -47,9 +55,9 @@ type key struct {
 	name    string // in params; the section drops the prefix "weir."
 	sides   []Side
 	levels  level
-	kind    string // of the JSON Schema: integer, number, boolean, string
+	kind    string // integer, number, boolean or string as in JSON Schema, or duration
 	enum    []string
-	min     float64 // of a number
+	min     float64 // of a number; of a duration in nanoseconds
 	max     float64
 	allowed string
 	def     string
@@ -79,7 +87,7 @@ var (
 )
 
 // keys is the table of all settings that stand at a level.
-var keys = slices.Concat(executesKeys, otherKeys)
+var keys = slices.Concat(executesKeys, activesKeys, otherKeys)
 
 // otherKeys are about tries on another instance and about statistics.
 var otherKeys = []*key{
@@ -139,12 +147,19 @@ func modeRow(name string, sides []Side, at func(*Policies) *Mode, get func(*Poli
 	}
 }
 
-// whole and word are a row's get for a value that may not be set.
+// whole, span and word are a row's get for a value that may not be set.
 func whole(n *int) (string, bool) {
 	if n == nil {
 		return "", false
 	}
 	return strconv.Itoa(*n), true
+}
+
+func span(d *time.Duration) (string, bool) {
+	if d == nil {
+		return "", false
+	}
+	return d.String(), true
 }
 
 func word[T ~string](v T) (string, bool) { return string(v), v != "" }
