@@ -79,7 +79,7 @@ func TestCheckDubboFaults(t *testing.T) {
 		{"null", service("        params: {executes: ~}\n"), `f:6 ` + provider + `key=executes value="~": allowed: ` + allowedLimit},
 		{"of a method", service("        params:\n          executes: 10\n          methods.SayHello.executes: 1.5\n"), `f:8 ` + provider + `method=SayHello key=executes value="1.5": allowed: ` + allowedLimit},
 		{"no method", service("        params:\n          methods..executes: 1\n"), `f:7 ` + provider + `key=executes value="1": there is no method named ""; allowed: methods.<Method>.executes with ` + allowedMethod},
-		{"unknown", service("        params:\n          weir.stat: 1\n"), `f:7 ` + provider + `key=weir.stat value="1": unknown key; allowed: did you mean weir.stats? all: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
+		{"unknown", service("        params:\n          weir.stat: 1\n"), `f:7 ` + provider + `key=weir.stat value="1": unknown key; allowed: did you mean weir.stats? all: ` + providerKeys},
 		{"wrong side", reference("        params: {executes: 3}\n"), `f:6 ` + consumer + `key=executes value="3": executes is a provider's key and has no effect on a consumer; allowed: on a provider`},
 		{"wrong side of references", service("        params: {weir.retry-refused: 0.3}\n"), `f:6 ` + provider + `key=weir.retry-refused value="0.3": weir.retry-refused is a consumer's key and has no effect on a provider; allowed: on a consumer`},
 		{"a ratio", reference("        params: {weir.retry-refused: 3}\n"), `f:6 ` + consumer + `key=weir.retry-refused value="3": allowed: a number from 0 to 1`},
@@ -135,7 +135,6 @@ func TestCheckDubboWarnings(t *testing.T) {
 		"f:6 service=a.B execute.limit is dubbo-go's own limit; use executes",
 		"f:7 service=a.B tps.limiter is dubbo-go's own limit; keep it for now, a later version of Weir replaces it by tps",
 		"f:11 service=a.B tps.limit.rate is dubbo-go's own limit; keep it for now, a later version of Weir replaces it by tps",
-		"service=a.B side=provider actives=2 is not enforced by this version of Weir",
 		"service=a.B side=provider excutes=3 has no effect; did you mean executes?",
 		"service=a.B side=provider tps=5 is not enforced by this version of Weir",
 	}, r.Warnings)

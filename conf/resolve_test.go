@@ -19,6 +19,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -310,6 +311,90 @@ func TestSettingsOfEveryKey(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestActives(t *testing.T) {
+	v := viewOf(nil, parsed(t, `
+weir:
+  consumer:
+    actives.mode: observe
+    services:
+      a.B:
+        actives: {limit: 10, wait: 200ms}
+        methods:
+          n: {actives: 3, actives.mode: enforce}
+          w: {actives.wait: 0}
+          u: {actives: -1}
+          o: {actives.mode: off}
+`), nil)
+	for method, want := range map[string]WaitLimit{
+		"m": {Set: true, Limit: 10, Wait: 200 * time.Millisecond, Mode: Observe},
+		"N": {Set: true, Limit: 3, Wait: 200 * time.Millisecond, Mode: Enforce},
+		"w": {Set: true, Limit: 10, Wait: 0, Mode: Observe},
+		"u": {Set: true, Limit: 0, Wait: 200 * time.Millisecond, Mode: Observe},
+		"o": {Set: true, Limit: 10, Wait: 200 * time.Millisecond, Mode: Off},
+	} {
+		assert.Equal(t, want, v.Resolve(Consumer, exactKey, method, nil).Actives, method)
+		assert.Zero(t, v.Resolve(Provider, exactKey, method, nil).Actives, "the other side's")
+	}
+	e := v.Resolve(Consumer, exactKey, "w", nil)
+	assert.Equal(t, []Setting{
+		{"actives", "10", "file x.yaml", "service"}, {"actives.wait", "0s", "file x.yaml", "method"}, {"actives.mode", "observe", "file x.yaml", "side"},
+	}, e.Settings)
+	e = v.Resolve(Consumer, ServiceKey{Interface: "a.C"}, "m", nil)
+	assert.Zero(t, e.Actives, "a mode without a limit")
+	assert.Equal(t, []Setting{{"actives.mode", "observe", "file x.yaml", "side"}}, e.Settings)
+
+	p := ParseParams(Consumer, "a.B", map[string]string{"actives": "7", "methods.m.actives.wait": "1500"})
+	require.Empty(t, p.Faults)
+	assert.Equal(t, WaitLimit{Set: true, Limit: 7, Wait: 1500 * time.Millisecond, Mode: Enforce}, (&View{}).Resolve(Consumer, exactKey, "M", &p.Service).Actives)
+	assert.Equal(t, WaitLimit{Set: true, Limit: 7, Wait: -1, Mode: Enforce}, (&View{}).Resolve(Consumer, exactKey, "n", &p.Service).Actives, "nobody sets a wait")
+
+	// The mode for all joins in.
+	var s Store
+	s.SetEnvMode(Off)
+	assert.Equal(t, Off, s.View().Resolve(Consumer, exactKey, "M", &p.Service).Actives.Mode)
+}
+
+func TestActivesOfTheProvider(t *testing.T) {
+	declared := params(t, "actives", "5", "methods.m.actives", "2", "methods.u.actives", "-3")
+	wait := viewOf(nil, parsed(t, "weir: {mode: observe, consumer: {services: {a.B: {methods: {m: {actives.wait: 1s}}}}}}"), nil)
+	for _, tt := range []struct {
+		name    string
+		v       *View
+		method  string
+		params  *Service
+		want    WaitLimit
+		setting *Setting
+	}{
+		{"of the method", &View{}, "M", nil, WaitLimit{Set: true, Limit: 2, Wait: -1, Mode: Enforce, Declared: true}, &Setting{"actives", "2", "provider", "method"}},
+		{"of the service", &View{}, "n", nil, WaitLimit{Set: true, Limit: 5, Wait: -1, Mode: Enforce, Declared: true}, &Setting{"actives", "5", "provider", "service"}},
+		{"unlimited", &View{}, "u", nil, WaitLimit{Set: true, Wait: -1, Mode: Enforce, Declared: true}, &Setting{"actives", "-3", "provider", "method"}},
+		{"wait and mode are the reference's", wait, "m", nil, WaitLimit{Set: true, Limit: 2, Wait: time.Second, Mode: Observe, Declared: true}, &Setting{"actives", "2", "provider", "method"}},
+		{"the side's default comes first", viewOf(nil, nil, parsed(t, "weir: {consumer: {actives: 9}}")), "m", nil, WaitLimit{Set: true, Limit: 9, Wait: -1, Mode: Enforce}, &Setting{"actives", "9", "the section", "side"}},
+		{"and so does unlimited", &View{}, "m", &Service{Policies: Policies{Actives: &Actives{Limit: Of(0)}}}, WaitLimit{Set: true, Wait: -1, Mode: Enforce}, &Setting{"actives", "0", "params", "service"}},
+		{"another method's does not", &View{}, "m", &Service{Methods: map[string]Policies{"n": {Actives: &Actives{Limit: Of(8)}}}}, WaitLimit{Set: true, Limit: 2, Wait: -1, Mode: Enforce, Declared: true}, &Setting{"actives", "2", "provider", "method"}},
+	} {
+		e := tt.v.ResolveDeclared(Consumer, exactKey, tt.method, tt.params, declared)
+		assert.Equal(t, tt.want, e.Actives, tt.name)
+		assert.Contains(t, e.Settings, *tt.setting, tt.name)
+		count := 0
+		for _, s := range e.Settings {
+			if s.Key == ActivesKey {
+				count++
+			}
+		}
+		assert.Equal(t, 1, count, tt.name)
+	}
+	// What else a provider might say is not a consumer's.
+	other := &Service{Policies: Policies{Actives: &Actives{Wait: Of(time.Second), Mode: Off}, Stats: Of(true), RetryRefused: Of(0.9), Executes: &Executes{Limit: Of(1)}}}
+	assert.Equal(t, Effective{RetryRefused: DefaultRetryRefused}, (&View{}).ResolveDeclared(Consumer, exactKey, "m", nil, other))
+	assert.Equal(t, Effective{RetryRefused: DefaultRetryRefused}, (&View{}).ResolveDeclared(Provider, exactKey, "m", nil, declared), "a provider has no provider")
+
+	e := (&View{}).Resolve(Provider, exactKey, "m", declared)
+	assert.Equal(t, WaitLimit{Set: true, Limit: 2}, e.Actives, "what it declares")
+	assert.Equal(t, []Setting{{"actives", "2", "params", "method"}}, e.Settings)
+	assert.Equal(t, WaitLimit{Set: true}, (&View{}).Resolve(Provider, exactKey, "u", declared).Actives)
 }
 
 func TestResolveTheRest(t *testing.T) {

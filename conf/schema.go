@@ -16,6 +16,7 @@ package conf
 
 import (
 	"encoding/json"
+	"math"
 )
 
 //go:generate sh -c "go run ../cmd/weir schema > ../docs/weir.schema.json"
@@ -115,6 +116,11 @@ func keySchema(k *key) map[string]any {
 			map[string]any{"type": k.kind, "minimum": k.min, "maximum": k.max},
 			placeholder(numberPattern(k.kind)),
 		}}
+	case "duration":
+		s = map[string]any{"anyOf": []any{
+			map[string]any{"type": "integer", "minimum": math.Ceil(k.min / 1e6), "maximum": math.Floor(k.max / 1e6)},
+			placeholder(`^((0|[1-9][0-9]*)|` + durationPattern + `)$`),
+		}}
 	case "boolean":
 		s = booleanSchema()
 	default:
@@ -130,6 +136,10 @@ func numberPattern(kind string) string {
 	}
 	return `^(0(\.[0-9]*)?|\.[0-9]+|1(\.0*)?)$`
 }
+
+// durationPattern is the form of a duration as Go writes it. Its range is more
+// than a pattern can say.
+const durationPattern = `(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
 
 const placeholderPattern = `\$\{[^}]+\}`
 
