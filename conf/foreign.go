@@ -22,26 +22,32 @@ import (
 
 // later are keys of Java Dubbo that have their place here but are not enforced
 // by this version. A value for one of them draws a warning.
-var later = []string{"tps", "accepts", "connections", "lazy"}
+var later = []string{"accepts", "connections", "lazy"}
 
 // replaced are dubbo-go's own limit keys, and what to do about each.
 var replaced = map[string]string{
 	"execute.limit":                  "use " + ExecutesKey,
 	"execute.limit.rejected.handler": noHandler,
-	"tps.limiter":                    notYet + "tps",
-	"tps.limit.rate":                 notYet + "tps",
-	"tps.limit.interval":             notYet + "tps.interval",
-	"tps.limit.strategy":             notYet + "tps.algorithm",
+	"tps.limiter":                    "use " + TPSKey,
+	"tps.limit.rate":                 "use " + TPSKey,
+	"tps.limit.interval":             "use " + TPSIntervalKey,
+	"tps.limit.strategy":             "use " + TPSAlgorithmKey,
 	"tps.limit.rejected.handler":     noHandler,
 }
 
 const (
 	noHandler = "Weir needs no handler, the caller gets a typed error"
-	notYet    = "keep it for now, a later version of Weir replaces it by "
+
+	// dubboLimit begins names that are dubbo-go's. It sets some in every URL, and
+	// a version to come may set more.
+	dubboLimit = "tps.limit."
 )
 
 // claimed reports whether a name that is not in the table could only be Weir's.
 func claimed(name string) bool {
+	if replaced[name] != "" || strings.HasPrefix(name, dubboLimit) {
+		return false
+	}
 	return slices.ContainsFunc(families, func(family string) bool { return strings.HasPrefix(name, family) })
 }
 
@@ -54,12 +60,20 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 	if value == "" {
 		return // dubbo sets keys that nobody configured to the empty string
 	}
-	if instead, ok := replaced[flat]; ok && p.side == Provider {
+	instead := replaced[flat]
+	switch {
+	case instead != "" && p.side == Provider:
 		p.warn("%s=%s is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; %s", full, value, instead)
+		return
+	case strings.HasPrefix(flat, TPSKey+"."):
+		if instead == "" {
+			instead = replaced["tps.limiter"]
+		}
+		p.warn("%s=%s has no effect on a %s; %s", full, value, p.side, instead)
 		return
 	}
 	for _, name := range later {
-		if flat == name || strings.HasPrefix(flat, name+".") && flat != "tps.limiter" {
+		if flat == name || strings.HasPrefix(flat, name+".") {
 			p.warn("%s=%s is not enforced by this version of Weir", full, value)
 			return
 		}
@@ -90,7 +104,7 @@ func hint(name string, allowed []string) string {
 }
 
 // nearest is the candidate that name is most likely a misspelling of, or "".
-// Case does not count.
+// Case does not count. Of a name of three letters two must be right: ip is not tps.
 func nearest(name string, candidates []string) string {
 	best, at := "", 3
 	if len(name) > maxQuoted {
@@ -98,7 +112,7 @@ func nearest(name string, candidates []string) string {
 	}
 	name = strings.ToLower(name)
 	for _, c := range candidates {
-		if d := distance(name, c); d < at && d < len(c) {
+		if d := distance(name, c); d < at && d < len(c)-1 {
 			best, at = c, d
 		}
 	}

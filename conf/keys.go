@@ -15,6 +15,7 @@
 package conf
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,13 @@ const (
 	ActivesKey        = "actives"
 	ActivesWaitKey    = "actives.wait"
 	ActivesModeKey    = "actives.mode"
+	TPSKey            = "tps"
+	TPSRateKey        = "tps.rate"
+	TPSIntervalKey    = "tps.interval"
+	TPSAlgorithmKey   = "tps.algorithm"
+	TPSBurstKey       = "tps.burst"
+	TPSScopeKey       = "tps.scope"
+	TPSModeKey        = "tps.mode"
 	RetryRefusedKey   = "weir.retry-refused"
 	StatsKey          = "weir.stats"
 	BusinessErrorsKey = "weir.business-errors"
@@ -38,7 +46,7 @@ const (
 
 // families are the beginnings of names that are Weir's whether or not there is
 // such a key.
-var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + "."}
+var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + ".", TPSKey + "."}
 
 // level is a bit per place where a key may stand.
 type level uint8
@@ -55,7 +63,7 @@ type key struct {
 	name    string // in params; the section drops the prefix "weir."
 	sides   []Side
 	levels  level
-	kind    string // integer, number, boolean or string as in JSON Schema, or duration
+	kind    string // integer, number, boolean or string as in JSON Schema, or duration, or rate
 	enum    []string
 	min     float64 // of a number; of a duration in nanoseconds
 	max     float64
@@ -64,10 +72,27 @@ type key struct {
 	doc     string
 	set     func(*Policies, string) error
 	get     func(*Policies) (string, bool)
+	// standsFor are the keys that this one sets. It must not stand beside one.
+	standsFor []string
 }
 
 // section is the key's name in the weir section.
 func (k *key) section() string { return strings.TrimPrefix(k.name, paramsPrefix) }
+
+// clash says that k is one too many beside what stands at the same place, and
+// what may stand there; "" when it is not.
+func (k *key) clash(beside map[string]bool) (problem, allowed string) {
+	for _, o := range keys {
+		short, long := k, o
+		if len(o.standsFor) > 0 {
+			short, long = o, k
+		}
+		if beside[o.name] && slices.Contains(short.standsFor, long.name) {
+			return fmt.Sprintf("%s sets %s, and both stand here", short.name, long.name), short.name + " alone, or " + strings.Join(short.standsFor, " and ")
+		}
+	}
+	return "", ""
+}
 
 func (k *key) on(side Side) bool { return slices.Contains(k.sides, side) }
 
@@ -87,7 +112,7 @@ var (
 )
 
 // keys is the table of all settings that stand at a level.
-var keys = slices.Concat(executesKeys, activesKeys, otherKeys)
+var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, otherKeys)
 
 // otherKeys are about tries on another instance and about statistics.
 var otherKeys = []*key{

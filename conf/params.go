@@ -48,6 +48,20 @@ type paramsParser struct {
 	service string
 	out     Parsed
 	methods map[string]string // folded name -> as it was written
+	// stand are the keys of each method, "" for the service, right or wrong.
+	stand map[string]map[string]bool
+}
+
+// beside are the keys that were read of a method, and of k from now on.
+func (p *paramsParser) beside(k *key, folded string) map[string]bool {
+	if p.stand == nil {
+		p.stand = map[string]map[string]bool{}
+	}
+	if p.stand[folded] == nil {
+		p.stand[folded] = map[string]bool{}
+	}
+	p.stand[folded][k.name] = true
+	return p.stand[folded]
 }
 
 func (p *paramsParser) fault(name string, f Fault) {
@@ -75,6 +89,11 @@ func (p *paramsParser) read(name, value string) {
 		return
 	}
 	if problem, allowed := k.misplaced(p.side, at); problem != "" {
+		f.Problem, f.Allowed = problem, allowed
+		p.fault(name, f)
+		return
+	}
+	if problem, allowed := k.clash(p.beside(k, MethodKey(method))); problem != "" {
 		f.Problem, f.Allowed = problem, allowed
 		p.fault(name, f)
 		return

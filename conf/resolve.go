@@ -34,7 +34,7 @@ func (v *View) Resolve(side Side, service ServiceKey, method string, params *Ser
 // the reference's own sets actives, at any level, the provider's value for the
 // method holds, else the one for its service.
 func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, params, declared *Service) Effective {
-	r := resolver{view: v, side: side, service: service, method: MethodKey(method), params: params}
+	r := newResolver(v, side, service, MethodKey(method), params)
 	if side == Consumer {
 		r.declared = declared
 	}
@@ -48,6 +48,7 @@ func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, par
 		}
 	}
 	r.actives(&e)
+	r.tps(&e)
 	var p Policies
 	if r.apply(&e, StatsKey, &p, anywhere) {
 		e.Stats = p.Stats
@@ -58,13 +59,25 @@ func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, par
 }
 
 type resolver struct {
-	view    *View
-	side    Side
-	service ServiceKey
-	method  string
-	params  *Service
+	view   *View
+	side   Side
+	method string
+	params *Service
+	// services are what each layer of the view says of the service.
+	services [slotCount][]*Service
 	// declared is what a consumer's provider says.
 	declared *Service
+}
+
+// newResolver returns one for a method, its name folded.
+func newResolver(v *View, side Side, service ServiceKey, method string, params *Service) *resolver {
+	r := &resolver{view: v, side: side, method: method, params: params}
+	for i, l := range v.layers {
+		if l.cfg != nil {
+			r.services[i] = l.cfg.section(side).matching(service)
+		}
+	}
+	return r
 }
 
 func (r *resolver) executes(e *Effective) {
@@ -123,6 +136,32 @@ func (r *resolver) actives(e *Effective) {
 	}
 }
 
+// tps resolves each key by itself. Where the method has none of its own, that is
+// the service's value, and its methods share the budget.
+func (r *resolver) tps(e *Effective) {
+	var p Policies
+	own := false
+	for _, name := range budgetKeys {
+		own = r.apply(e, name, &p, anywhere) && e.setting(name).Level == levelName(atMethod) || own
+	}
+	r.apply(e, TPSModeKey, &p, anywhere)
+	t := or(p.TPS)
+	if t.Limit == nil {
+		return
+	}
+	global, _ := r.view.Mode()
+	e.TPS = RateLimit{Set: true, Rate: max(*t.Limit, 0), Interval: DefaultTPSInterval, Algorithm: t.Algorithm, Mode: t.Mode.And(global), Own: own}
+	if t.Interval != nil {
+		e.TPS.Interval = *t.Interval
+	}
+	if t.Algorithm == "" {
+		e.TPS.Algorithm = AlgorithmSliding
+	}
+	if t.Algorithm == AlgorithmBucket && t.Burst != nil {
+		e.TPS.Burst = e.TPS.burst(*t.Burst)
+	}
+}
+
 // apply finds the value of a key at the given levels, sets it in p and notes
 // where it comes from.
 func (r *resolver) apply(e *Effective, name string, p *Policies, levels level) bool {
@@ -169,14 +208,13 @@ func (r *resolver) lookup(k *key, levels level) (value, source, at string, ok bo
 			if l.cfg == nil {
 				continue
 			}
-			section := l.cfg.section(r.side)
 			if lv == atDefaults {
-				if value, ok = k.get(&section.Policies); ok {
-					return value, l.origin, "side", true
+				if value, ok = k.get(&l.cfg.section(r.side).Policies); ok {
+					return value, l.origin, levelName(lv), true
 				}
 				continue
 			}
-			for _, s := range section.matching(r.service) {
+			for _, s := range r.services[i] {
 				if value, ok = s.get(k, lv, r.method); ok {
 					return value, l.origin, levelName(lv), true
 				}
@@ -192,10 +230,13 @@ func (r *resolver) lookup(k *key, levels level) (value, source, at string, ok bo
 }
 
 func levelName(lv level) string {
-	if lv == atMethod {
+	switch lv {
+	case atMethod:
 		return "method"
+	case atService:
+		return "service"
 	}
-	return "service"
+	return "side"
 }
 
 func (s *Service) get(k *key, lv level, method string) (string, bool) {

@@ -46,6 +46,15 @@ func parseLimit(s string) (int, error) {
 	return int(n), nil
 }
 
+// parseCount is [parseLimit] for what cannot be negative.
+func parseCount(s string) (int, error) {
+	n, err := parseLimit(s)
+	if err != nil || n < 0 {
+		return 0, errValue
+	}
+	return n, nil
+}
+
 // durationIn reads a duration of at least min and at most max.
 func durationIn(min, max time.Duration) func(string) (time.Duration, error) {
 	return func(s string) (time.Duration, error) {

@@ -96,6 +96,13 @@ func (s schema) word(rule map[string]any, word string, arg, value any) bool {
 			}
 		}
 		return false
+	case "required":
+		for _, name := range arg.([]any) {
+			if _, ok := object[name.(string)]; isObject && !ok {
+				return false
+			}
+		}
+		return true
 	case "minimum":
 		return !isNumber || number >= arg.(float64)
 	case "maximum":
@@ -189,6 +196,7 @@ func TestSchemaAcceptsTheGood(t *testing.T) {
 	for _, doc := range []string{
 		full, dubboFile, "weir:", "weir: {}", "weir: {provider: , consumer: ~}", "{}", "a: 1",
 		"weir: {provider: {executes: '5', stats: '1', services: {a.B: {executes: {limit: '-3'}, methods: }}}}",
+		"weir: {provider: {tps: {rate: '${RATE:200/1s}', burst: '${N}'}, services: {a.B: {tps: {interval: '1${N}', limit: '${N}'}}}}, consumer: {actives: {wait: '${WAIT:200ms}'}}}",
 		"weir: {mode: '${M:off}', auto-chain: '${A}', retry-refused: '${R:0.1}', provider: {executes: '${N}', services: {g/a.B:1.0: {executes: {limit: '1${N}'}}}}}",
 	} {
 		assert.True(t, s.accepts(doc), doc)
@@ -267,6 +275,13 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 		"weir: {provider: {executes: {other: 3}}}", "weir: {provider: {executes: {limit: }}}", "weir: {provider: {executes.limit: 3}}", "weir: {consumer: {executes: {limit: 3}}}",
 		"weir: {provider: {services: {a.B: {methods: {m: {executes: {scope: service}}}}}}}", "weir: {provider: {services: {a.B: {methods: {m: {executes: {scope: protocol}}}}}}}",
 		"weir: {provider: {services: {a.B: {executes: {scope: service}}}}}",
+		"weir: {consumer: {actives: {limit: 10, wait: 200ms, mode: enforce}}}", "weir: {consumer: {actives: {}}}", "weir: {consumer: {actives: {other: 1}}}", "weir: {consumer: {actives: {wait: 25}}}",
+		"weir: {provider: {actives: {limit: 10}}}", "weir: {provider: {actives: 10}}", "weir: {provider: {actives: {wait: 200ms}}}", "weir: {provider: {actives: {mode: off}}}", "weir: {provider: {actives.wait: 1}}",
+		"weir: {provider: {tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe, scope: instance}}}", "weir: {consumer: {tps: {limit: 200, interval: 1s}}}",
+		"weir: {provider: {tps: {rate: 200/1s, limit: 3}}}", "weir: {provider: {tps: {interval: 3, rate: 200/1s}}}", "weir: {provider: {services: {a.B: {methods: {m: {tps: {limit: 3, interval: 3, rate: 3/s}}}}}}}",
+		"weir: {provider: {tps: {rate: 200}}}", "weir: {provider: {tps: {rate: {limit: 3}}}}", "weir: {provider: {tps: {scope: cluster}}}", "weir: {provider: {tps: {burst: -1}}}", "weir: {provider: {tps: {burst: '-1'}}}",
+		"weir: {provider: {tps: {burst: '-0'}}}", "weir: {provider: {tps: {burst: 1.5}}}", "weir: {provider: {tps: 200/1s}}", "weir: {provider: {tps: {limit: 200/1s}}}", "weir: {provider: {tps.limit: 3}}",
+		"weir: {provider: {tps.rate: 200/s, tps.algorithm: fixed}}", "weir: {provider: {tps: {algorithm: fixed}, tps.rate: 200/s}}", "weir: {provider: {tps: {}}}", "weir: {provider: {tps: }}",
 	} {
 		agree(doc)
 	}

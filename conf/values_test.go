@@ -174,8 +174,25 @@ func same(t *testing.T, k *key, text, got string) {
 	}
 }
 
-// held is the text of what a level has of a key.
-func held(k *key, p *Policies) (string, bool) { return k.get(p) }
+// held is the text of what a level has of a key. A rate is held by the two keys
+// that it stands for.
+func held(k *key, p *Policies) (string, bool) {
+	if k.kind != "rate" {
+		return k.get(p)
+	}
+	if p.TPS == nil || p.TPS.Limit == nil || p.TPS.Interval == nil {
+		return "", false
+	}
+	return fmt.Sprintf("%d/%v", *p.TPS.Limit, *p.TPS.Interval), true
+}
+
+// stands are the keys that hold what k was set to.
+func (k *key) stands() []*key {
+	if k.name == "tps.rate" {
+		return []*key{keyNamed("tps"), keyNamed("tps.interval")}
+	}
+	return []*key{k}
+}
 
 var allLevels = []level{atDefaults, atService, atMethod}
 
@@ -193,6 +210,9 @@ func TestKeysAreComplete(t *testing.T) {
 		assert.Equal(t, k.kind == "string", len(k.enum) > 0, k.name)
 		if k.kind == "integer" || k.kind == "number" || k.kind == "duration" {
 			assert.Less(t, k.min, k.max, k.name)
+		}
+		for _, name := range k.standsFor {
+			assert.NotNil(t, keyNamed(name), k.name)
 		}
 		for _, e := range k.enum {
 			assert.Contains(t, k.allowed, e, k.name)
@@ -503,6 +523,17 @@ func TestValuesInCode(t *testing.T) {
 		{ActivesWaitKey, "-1ns", Policies{Actives: &Actives{Wait: Of(-time.Nanosecond)}}},
 		{ActivesWaitKey, "24h0m0.000000001s", Policies{Actives: &Actives{Wait: Of(24*time.Hour + 1)}}},
 		{ActivesWaitKey, "-2562047h47m16.854775808s", Policies{Actives: &Actives{Wait: Of(time.Duration(math.MinInt64))}}},
+		{TPSKey, "2147483648", Policies{TPS: &TPS{Limit: Of(1 << 31)}}},
+		{TPSIntervalKey, "0s", Policies{TPS: &TPS{Interval: Of(time.Duration(0))}}},
+		{TPSIntervalKey, "999.999µs", Policies{TPS: &TPS{Interval: Of(time.Millisecond - 1)}}},
+		{TPSIntervalKey, "-1s", Policies{TPS: &TPS{Interval: Of(-time.Second)}}},
+		{TPSIntervalKey, "24h0m0.000000001s", Policies{TPS: &TPS{Interval: Of(24*time.Hour + 1)}}},
+		{TPSAlgorithmKey, "leaky", Policies{TPS: &TPS{Algorithm: "leaky"}}},
+		{TPSBurstKey, "-1", Policies{TPS: &TPS{Burst: Of(-1)}}},
+		{TPSBurstKey, "2147483648", Policies{TPS: &TPS{Burst: Of(1 << 31)}}},
+		{TPSScopeKey, "cluster", Policies{TPS: &TPS{Scope: "cluster"}}},
+		{TPSScopeKey, "method", Policies{TPS: &TPS{Scope: ScopeMethod}}},
+		{TPSModeKey, "Off", Policies{TPS: &TPS{Mode: "Off"}}},
 		{RetryRefusedKey, "NaN", Policies{RetryRefused: Of(math.NaN())}},
 		{RetryRefusedKey, "+Inf", Policies{RetryRefused: Of(math.Inf(1))}},
 		{RetryRefusedKey, "-0.1", Policies{RetryRefused: Of(-0.1)}},

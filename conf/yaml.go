@@ -276,6 +276,10 @@ func (p *yamlParser) policies(n *yaml.Node, at where, lv level, below string, ou
 			return
 		}
 		done[k.name] = true
+		if problem, allowed := k.clash(done); problem != "" {
+			p.fault(keyNode, at, name, Fault{Value: value.Value, Problem: problem, Allowed: allowed})
+			return
+		}
 		p.scalar(value, at, name, k.allowed, func(s string) error { return setChecked(k, out, s, lv) })
 	}
 	p.eachField(n, at, below, func(name string, keyNode, value *yaml.Node) {
