@@ -23,8 +23,9 @@ import (
 // ParseDeclared reads what a provider's URL declares for its consumers: actives
 // of the service, and of a method as methods.<Method>.actives or, as
 // application-level discovery carries it, <Method>.actives. Of two for one method
-// the former counts. Whatever else the URL says is left alone, and an empty value
-// says nothing, as everywhere in dubbo's URLs.
+// the former counts, and the other is a fault if it says something else. Whatever
+// else is in the URL is left alone, and an empty value says nothing, as everywhere
+// in dubbo's URLs.
 //
 // The URL is another process's: nothing in it is filled in from the environment
 // of this one. A value that is wrong is left out and is a fault with the source
@@ -93,11 +94,12 @@ func declaredNames(params map[string]string) []string {
 // methods.<Method>.actives for a method in which it differs. They are to be set
 // over those of the URL. methods are the service's, and params what its URL says.
 //
-// For a method of which params say something it is always among them if they say
-// it of actives, or it would hold in place of what is in effect; and the method is
-// spelled as there, as two spellings of one are a fault. Without any actives there are none. What is set
-// stands in the URL from then on and is read as its own: who resolves it again,
-// after a change, goes by the params as they were before.
+// Where params have a value for a method it is always among them, or it would hold
+// in place of the one in effect. A method that params name is spelled as there, as
+// two spellings of one are a fault. Without any actives there are none.
+//
+// What is set stands in the URL from then on and is read as its own: who resolves
+// it again, after a change, goes by the params as they were before.
 func (v *View) DeclareParams(service ServiceKey, methods []string, params map[string]string) map[string]string {
 	k := keyNamed(ActivesKey)
 	parsed := ParseParams(Provider, service.String(), params).Service
@@ -114,25 +116,33 @@ func (v *View) DeclareParams(service ServiceKey, methods []string, params map[st
 	if all != "" {
 		out[k.name] = all
 	}
-	spelled := map[string]string{}
+	for _, method := range spellings(methods, params) {
+		name := methodsPrefix + method + "." + k.name
+		_, stands := params[name]
+		if value := inEffect(method); value != "" && (value != all || stands) {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// spellings are the methods and those that params name, each once and by its
+// folded name.
+func spellings(methods []string, params map[string]string) map[string]string {
+	out := map[string]string{}
+	add := func(method string) {
+		if folded := MethodKey(method); isMethod(method) && out[folded] == "" {
+			out[folded] = method
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(OwnParams(params))) {
 		if rest, ok := strings.CutPrefix(name, methodsPrefix); ok {
-			if method, _, _ := cutMethod(rest); isMethod(method) && spelled[MethodKey(method)] == "" {
-				spelled[MethodKey(method)] = method
-			}
+			method, _, _ := cutMethod(rest)
+			add(method)
 		}
 	}
 	for _, method := range methods {
-		if spelled[MethodKey(method)] == "" {
-			spelled[MethodKey(method)] = method
-		}
-	}
-	for _, method := range spelled {
-		name := methodsPrefix + method + "." + k.name
-		_, stands := params[name]
-		if value := inEffect(method); isMethod(method) && value != "" && (value != all || stands) {
-			out[name] = value
-		}
+		add(method)
 	}
 	return out
 }
