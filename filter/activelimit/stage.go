@@ -17,6 +17,7 @@ package activelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,6 +37,10 @@ const (
 
 // leastLeft is what a call must have left after its wait to be worth sending.
 const leastLeft = time.Millisecond
+
+// errDeadline is the cause of a refusal after a wait that used up all that the
+// call had. Whether the queue's timer or the context's came first is chance.
+var errDeadline = fmt.Errorf("%w: %w", concurrency.ErrWaitTimeout, context.DeadlineExceeded)
 
 // Key names what shares one limit.
 type Key struct {
@@ -191,7 +196,9 @@ func (s *stage) refuse(ctx context.Context, met concurrency.Wait, maxWait, waite
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled) && !errors.Is(err, concurrency.ErrWaitTimeout):
 		prepared, reason, last = s.cancelled, call.ReasonCancelled, true
-	case met.Queued || last:
+	case last:
+		prepared, reason, err = s.late, call.ReasonWaitTimeout, errDeadline
+	case met.Queued:
 		prepared, reason = s.late, call.ReasonWaitTimeout
 	default:
 		return prepared // it might not wait, so there is nothing to tell but the limit

@@ -91,8 +91,11 @@ func (v *visit) end() call.Outcome {
 
 // begin asks whether the instance has refused this call already.
 func (v *visit) begin(c *chain, inv base.Invocation) error {
-	if !c.primary || !c.consumer.ref.Refusing() {
+	if !c.consumer.ref.Refusing() {
 		return nil
+	}
+	if !c.primary {
+		return c.consumer.ref.Past(inv, c.consumer.address)
 	}
 	a, err := c.consumer.ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
 	if err == nil {
