@@ -192,21 +192,19 @@ func (s *stage) note(queued bool, waited time.Duration) {
 // refuse makes the refusal of a call that got no slot. One that has no time left,
 // or nobody who waits for it, is not tried elsewhere.
 func (s *stage) refuse(ctx context.Context, met concurrency.Wait, maxWait, waited time.Duration, last bool, err error) *guard.Refusal {
-	prepared, reason := s.full, call.ReasonConcurrency
+	prepared := s.late
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled) && !errors.Is(err, concurrency.ErrWaitTimeout):
-		prepared, reason, last = s.cancelled, call.ReasonCancelled, true
+		prepared, last = s.cancelled, true
 	case last:
-		prepared, reason, err = s.late, call.ReasonWaitTimeout, errDeadline
-	case met.Queued:
-		prepared, reason = s.late, call.ReasonWaitTimeout
-	default:
-		return prepared // it might not wait, so there is nothing to tell but the limit
+		err = errDeadline
+	case !met.Queued:
+		return s.full // it might not wait, so there is nothing to tell but the limit
 	}
 	r := prepared.With(call.RejectError{
 		Guard:    Policy,
 		Resource: prepared.Reject.Resource,
-		Reason:   reason,
+		Reason:   prepared.Reject.Reason,
 		Limit:    met.Limit,
 		Observed: met.Running,
 		Waited:   waited,
@@ -241,5 +239,5 @@ func (s *stage) observe(c guard.Call) (guard.Permit, *guard.Refusal) {
 }
 
 func (s *stage) releaseObserved(p guard.Permit, _ call.Outcome) {
-	s.entry.EndObserved(concurrency.Verdict(p.Token)) //nolint:gosec // one of three
+	s.entry.EndObserved(concurrency.Verdict(p.Token))
 }

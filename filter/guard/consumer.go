@@ -152,7 +152,7 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	if permit.At != 0 {
 		now = permit.At
 		if permit.Waited > 0 {
-			ctx, inv = v.charged.charge(c, ctx, inv, permit.Waited)
+			ctx, inv = v.charged.charge(ctx, c, inv, permit.Waited)
 		}
 	}
 	return v.send(ctx, m, next, inv, now, opens)
@@ -185,7 +185,7 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 		}
 	}
 	if waited > 0 {
-		ctx, inv = v.charged.charge(c, ctx, inv, waited)
+		ctx, inv = v.charged.charge(ctx, c, inv, waited)
 	}
 	return v.send(ctx, m, next, inv, now, opens)
 }
