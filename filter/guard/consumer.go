@@ -135,7 +135,7 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	}
 	defer func() {
 		outcome := v.end()
-		if permit.Held {
+		if s.releases(permit, outcome) {
 			s.Release(permit, outcome)
 		}
 	}()

@@ -95,6 +95,9 @@ type Step struct {
 	// there is never anything to give back. The outcome is Dropped when the call
 	// did not run because a later step refused it.
 	Release func(Permit, call.Outcome)
+	// OnlyDropped tells that Release has something to do only for a call that was
+	// dropped; it is not called for another then.
+	OnlyDropped bool
 }
 
 // Site is the place that steps are built for: one method in one chain.
