@@ -152,7 +152,7 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	if permit.At != 0 {
 		now = permit.At
 		if s.Waits {
-			ctx, inv = v.charged.charge(ctx, c, inv, time.Duration(permit.Token)) //nolint:gosec // a duration
+			ctx, inv = v.charged.charge(ctx, c, inv, time.Duration(permit.Token))
 		}
 	}
 	return v.send(ctx, m, next, inv, now, opens)
@@ -183,7 +183,7 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 		if p.At != 0 {
 			now = p.At
 			if s.Waits {
-				waited += time.Duration(p.Token) //nolint:gosec // a duration
+				waited += time.Duration(p.Token)
 			}
 		}
 	}
