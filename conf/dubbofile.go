@@ -192,11 +192,11 @@ func (c *dubboChecker) params(side Side, service string, n *yaml.Node) {
 			params[field] = value.Value
 		}
 	})
-	parsed := parseParams(side, service, params)
-	for i, f := range parsed.out.Faults {
-		c.fault(keys[parsed.names[i]], f)
+	parsed := ParseParams(side, service, params)
+	for _, f := range parsed.Faults {
+		c.fault(keys[f.param], f)
 	}
-	for _, w := range parsed.out.Warnings {
+	for _, w := range parsed.Warnings {
 		c.warn("%s", w)
 	}
 }
@@ -206,7 +206,7 @@ func ours(name string) bool {
 	if rest, ok := strings.CutPrefix(name, methodsPrefix); ok {
 		_, name, _ = cutMethod(rest)
 	}
-	return keyNamed(name) != nil || strings.HasPrefix(name, paramsPrefix) || strings.HasPrefix(name, ExecutesKey+".")
+	return keyNamed(name) != nil || claimed(name)
 }
 
 // isPlaceholder reports whether dubbo takes all of a value for a placeholder.

@@ -38,6 +38,10 @@ const dubboFile = `dubbo:
           executes: 100
           executes.scope: service
           methods.SayHello.executes: 10
+          actives: 20
+          tps: 200
+          tps.interval: 1000
+          methods.SayHello.tps.rate: 30/m
           weir.stats: true
           something.else: "[1]"
       StockProvider: {interface: stock.StockService, params: {}}
@@ -46,7 +50,7 @@ const dubboFile = `dubbo:
     references:
       PayClient:
         interface: pay.PayService
-        params: {weir.retry-refused: 0.2}
+        params: {weir.retry-refused: 0.2, actives: 10, actives.wait: 200ms, methods.Pay.actives.mode: observe}
 `
 
 func TestValidateWholeFile(t *testing.T) {
@@ -79,7 +83,7 @@ func TestCheckDubboFaults(t *testing.T) {
 		{"null", service("        params: {executes: ~}\n"), `f:6 ` + provider + `key=executes value="~": allowed: ` + allowedLimit},
 		{"of a method", service("        params:\n          executes: 10\n          methods.SayHello.executes: 1.5\n"), `f:8 ` + provider + `method=SayHello key=executes value="1.5": allowed: ` + allowedLimit},
 		{"no method", service("        params:\n          methods..executes: 1\n"), `f:7 ` + provider + `key=executes value="1": there is no method named ""; allowed: methods.<Method>.executes with ` + allowedMethod},
-		{"unknown", service("        params:\n          weir.stat: 1\n"), `f:7 ` + provider + `key=weir.stat value="1": unknown key; allowed: did you mean weir.stats? all: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
+		{"unknown", service("        params:\n          weir.stat: 1\n"), `f:7 ` + provider + `key=weir.stat value="1": unknown key; allowed: did you mean weir.stats? all: ` + providerKeys},
 		{"wrong side", reference("        params: {executes: 3}\n"), `f:6 ` + consumer + `key=executes value="3": executes is a provider's key and has no effect on a consumer; allowed: on a provider`},
 		{"wrong side of references", service("        params: {weir.retry-refused: 0.3}\n"), `f:6 ` + provider + `key=weir.retry-refused value="0.3": weir.retry-refused is a consumer's key and has no effect on a provider; allowed: on a consumer`},
 		{"a ratio", reference("        params: {weir.retry-refused: 3}\n"), `f:6 ` + consumer + `key=weir.retry-refused value="3": allowed: a number from 0 to 1`},
@@ -95,7 +99,19 @@ func TestCheckDubboFaults(t *testing.T) {
 		{"a group that is not known here", "dubbo: {provider: {services: {A: {group: \"${WEIR_TEST_NONE}\", interface: a.B, params: {executes: x}}}}}", `f:1 side=provider service=${WEIR_TEST_NONE}/a.B key=executes value="x": allowed: ` + allowedLimit},
 		{"no interface", "dubbo: {provider: {services: {A: {params: {executes: x}}}}}", `f:1 side=provider service=A key=executes value="x": allowed: ` + allowedLimit},
 
+		{"actives", reference("        params:\n          actives.wait: soon\n"), `f:7 ` + consumer + `key=actives.wait value="soon": allowed: ` + allowedWait},
+		{"unknown below tps", service("        params:\n          methods.SayHello.tps.per: 1s\n"), `f:7 ` + provider + `method=SayHello key=tps.per value="1s": unknown key; allowed: ` + providerKeys},
+		{"a rate twice", service("        params:\n          tps.rate: 200/1s\n          tps: 5\n"), `f:7 ` + provider + `key=tps.rate value="200/1s": tps.rate sets tps, and both stand here; allowed: tps.rate alone, or tps and tps.interval`},
+		{"a map of tps", service("        params:\n          tps: {rate: 200/1s}\n"), `f:7 ` + provider + `key=tps: a map where a single value belongs; allowed: flat keys, such as executes.scope`},
+		{"a placeholder of tps", service("        params: {tps.rate: \"${RATE:5/s}\"}\n"), `f:6 ` + provider + `key=tps.rate value="${RATE:5/s}": dubbo cannot load a placeholder below a key with dots in it; allowed: a plain value, or the placeholder in the section weir:`},
+		{"a placeholder of what is unknown", service("        params: {tps.per: \"${PER:1s}\"}\n"), `f:6 ` + provider + `key=tps.per value="${PER:1s}": dubbo cannot load a placeholder below a key with dots in it; allowed: a plain value, or the placeholder in the section weir:`},
+
 		// Where dubbo drops it.
+		{"actives at the reference", reference("        actives: 10\n"), `f:6 ` + consumer + `key=actives value="10": dubbo drops this key here; allowed: the key below params:`},
+		{"actives at the reference as a map", reference("        actives: {limit: 10}\n"), `f:6 ` + consumer + `key=actives: dubbo drops this key here; allowed: the key below params:`},
+		{"actives.wait at a method of the reference", reference("        methods:\n          - {name: SayHello, actives.wait: 1s}\n"), `f:7 ` + consumer + `method=SayHello key=actives.wait value="1s": dubbo drops this key here; allowed: methods.SayHello.<key> below params: of the service`},
+		{"tps at the service", service("        tps: 10\n"), `f:6 ` + provider + `key=tps value="10": dubbo drops this key here; allowed: the key below params:`},
+		{"tps.rate at the consumer", "dubbo:\n  consumer:\n    tps.rate: 5/s\n", `f:3 side=consumer key=tps.rate value="5/s": dubbo drops this key here; allowed: the key below params: of each of the references, or tps.rate in the section weir: consumer:`},
 		{"at the service", service("        executes: 10\n"), `f:6 ` + provider + `key=executes value="10": dubbo drops this key here; allowed: the key below params:`},
 		{"at the service, flat", service("        methods.SayHello.executes: 10\n"), `f:6 ` + provider + `key=methods.SayHello.executes value="10": dubbo drops this key here; allowed: the key below params:`},
 		{"at the service as a map", service("        executes:\n          limit: 10\n"), `f:6 ` + provider + `key=executes: dubbo drops this key here; allowed: the key below params:`},
@@ -133,11 +149,9 @@ func TestCheckDubboWarnings(t *testing.T) {
 	assert.Empty(t, r.Faults)
 	assert.Equal(t, []string{
 		"f:6 service=a.B execute.limit is dubbo-go's own limit; use executes",
-		"f:7 service=a.B tps.limiter is dubbo-go's own limit; keep it for now, a later version of Weir replaces it by tps",
-		"f:11 service=a.B tps.limit.rate is dubbo-go's own limit; keep it for now, a later version of Weir replaces it by tps",
-		"service=a.B side=provider actives=2 is not enforced by this version of Weir",
+		"f:7 service=a.B tps.limiter is dubbo-go's own limit; use tps",
+		"f:11 service=a.B tps.limit.rate is dubbo-go's own limit; use tps",
 		"service=a.B side=provider excutes=3 has no effect; did you mean executes?",
-		"service=a.B side=provider tps=5 is not enforced by this version of Weir",
 	}, r.Warnings)
 }
 

@@ -34,6 +34,9 @@ type Fault struct {
 	Problem string
 	// Allowed says what would be right.
 	Allowed string
+
+	// param is the name of the param that it stands in, as it was written.
+	param string
 }
 
 // String is the fault in one line. Long texts are shortened.

@@ -15,9 +15,11 @@
 package conf
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Keys as they stand in params and, nested, in the weir section.
@@ -25,12 +27,26 @@ const (
 	ExecutesKey       = "executes"
 	ExecutesScopeKey  = "executes.scope"
 	ExecutesModeKey   = "executes.mode"
+	ActivesKey        = "actives"
+	ActivesWaitKey    = "actives.wait"
+	ActivesModeKey    = "actives.mode"
+	TPSKey            = "tps"
+	TPSRateKey        = "tps.rate"
+	TPSIntervalKey    = "tps.interval"
+	TPSAlgorithmKey   = "tps.algorithm"
+	TPSBurstKey       = "tps.burst"
+	TPSScopeKey       = "tps.scope"
+	TPSModeKey        = "tps.mode"
 	RetryRefusedKey   = "weir.retry-refused"
 	StatsKey          = "weir.stats"
 	BusinessErrorsKey = "weir.business-errors"
 
 	paramsPrefix = "weir."
 )
+
+// families are the beginnings of names that are Weir's whether or not there is
+// such a key.
+var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + ".", TPSKey + "."}
 
 // level is a bit per place where a key may stand.
 type level uint8
@@ -47,98 +63,64 @@ type key struct {
 	name    string // in params; the section drops the prefix "weir."
 	sides   []Side
 	levels  level
-	kind    string // of the JSON Schema: integer, number, boolean, string
+	kind    string // integer, number, boolean or string as in JSON Schema, or duration, or rate
 	enum    []string
-	min     float64 // of a number
+	min     float64 // of a number; of a duration in nanoseconds
 	max     float64
 	allowed string
 	def     string
 	doc     string
 	set     func(*Policies, string) error
 	get     func(*Policies) (string, bool)
+	// standsFor are the keys that this one sets. It must not stand beside one.
+	standsFor []string
 }
 
 // section is the key's name in the weir section.
 func (k *key) section() string { return strings.TrimPrefix(k.name, paramsPrefix) }
 
+// clash says that k is one too many beside what stands at the same place, and
+// what may stand there; "" when it is not.
+func (k *key) clash(beside map[string]bool) (problem, allowed string) {
+	for _, o := range keys {
+		short, long := k, o
+		if len(o.standsFor) > 0 {
+			short, long = o, k
+		}
+		if beside[o.name] && slices.Contains(short.standsFor, long.name) {
+			return fmt.Sprintf("%s sets %s, and both stand here", short.name, long.name), short.name + " alone, or " + strings.Join(short.standsFor, " and ")
+		}
+	}
+	return "", ""
+}
+
 func (k *key) on(side Side) bool { return slices.Contains(k.sides, side) }
 
 const (
+	minLimit = -1 << 31
+	maxLimit = 1<<31 - 1
+
 	allowedLimit = "a whole number from -2147483648 to 2147483647, 0 and less is unlimited"
 	allowedRatio = "a number from 0 to 1"
 	allowedBool  = "true or false"
+	allowedMode  = "enforce, observe or off"
 )
 
-var both = []Side{Provider, Consumer}
+var (
+	both      = []Side{Provider, Consumer}
+	modeNames = []string{string(Enforce), string(Observe), string(Off)}
+)
 
 // keys is the table of all settings that stand at a level.
-var keys = []*key{
-	{
-		name: ExecutesKey, sides: []Side{Provider}, levels: anywhere,
-		kind: "integer", min: minLimit, max: maxLimit, allowed: allowedLimit, def: "0",
-		doc: "Running calls allowed per method; over it a call is refused at once. 0 and less is unlimited.",
-		set: func(p *Policies, s string) error {
-			n, err := parseLimit(s)
-			if err == nil {
-				p.executes().Limit = &n
-			}
-			return err
-		},
-		get: func(p *Policies) (string, bool) {
-			if p.Executes == nil || p.Executes.Limit == nil {
-				return "", false
-			}
-			return strconv.Itoa(*p.Executes.Limit), true
-		},
-	},
-	{
-		name: ExecutesScopeKey, sides: []Side{Provider}, levels: anywhere,
-		kind: "string", enum: []string{string(ScopeMethod), string(ScopeService), string(ScopeProtocol)},
-		allowed: "method, service or protocol (service not for a single method)", def: string(ScopeMethod),
-		doc: "What shares the limit: each method by itself, all methods of the service, or each method per exported protocol.",
-		set: func(p *Policies, s string) error {
-			v, err := parseOneOf(s, ScopeMethod, ScopeService, ScopeProtocol)
-			if err == nil {
-				p.executes().Scope = v
-			}
-			return err
-		},
-		get: func(p *Policies) (string, bool) {
-			if p.Executes == nil || p.Executes.Scope == "" {
-				return "", false
-			}
-			return string(p.Executes.Scope), true
-		},
-	},
-	{
-		name: ExecutesModeKey, sides: []Side{Provider}, levels: anywhere,
-		kind: "string", enum: modeNames, allowed: allowedMode, def: string(Enforce),
-		doc: "What this guard does with its verdict: refuse, only count what it would refuse, or nothing.",
-		set: func(p *Policies, s string) error {
-			v, err := parseOneOf(s, Enforce, Observe, Off)
-			if err == nil {
-				p.executes().Mode = v
-			}
-			return err
-		},
-		get: func(p *Policies) (string, bool) {
-			if p.Executes == nil || p.Executes.Mode == "" {
-				return "", false
-			}
-			return string(p.Executes.Mode), true
-		},
-	},
+var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, otherKeys)
+
+// otherKeys are about tries on another instance and about statistics.
+var otherKeys = []*key{
 	{
 		name: RetryRefusedKey, sides: []Side{Consumer}, levels: atDefaults | atService,
 		kind: "number", min: 0, max: 1, allowed: allowedRatio, def: "0.1",
 		doc: "Share of a reference's calls that may be refused a second time by another instance. 0 turns tries on another instance off.",
-		set: func(p *Policies, s string) error {
-			f, err := parseRatio(s)
-			if err == nil {
-				p.RetryRefused = &f
-			}
-			return err
-		},
+		set: setter(parseRatio, func(p *Policies, f float64) { p.RetryRefused = &f }),
 		get: func(p *Policies) (string, bool) {
 			if p.RetryRefused == nil {
 				return "", false
@@ -150,13 +132,7 @@ var keys = []*key{
 		name: StatsKey, sides: both, levels: anywhere,
 		kind: "boolean", allowed: allowedBool, def: "true where another policy is set",
 		doc: "Whether outcomes and response times of a method without a policy are kept too, or, when false, response times of none.",
-		set: func(p *Policies, s string) error {
-			v, err := parseBool(s)
-			if err == nil {
-				p.Stats = &v
-			}
-			return err
-		},
+		set: setter(parseBool, func(p *Policies, v bool) { p.Stats = &v }),
 		get: func(p *Policies) (string, bool) {
 			if p.Stats == nil {
 				return "", false
@@ -169,51 +145,66 @@ var keys = []*key{
 		kind: "string", enum: []string{string(ErrorsAsSuccess), string(ErrorsAsFailure)},
 		allowed: "success or failure", def: string(ErrorsAsSuccess),
 		doc: "How statistics count a business error.",
-		set: func(p *Policies, s string) error {
-			v, err := parseOneOf(s, ErrorsAsSuccess, ErrorsAsFailure)
-			if err == nil {
-				p.BusinessErrors = v
-			}
-			return err
-		},
-		get: func(p *Policies) (string, bool) { return string(p.BusinessErrors), p.BusinessErrors != "" },
+		set: setter(oneOf(ErrorsAsSuccess, ErrorsAsFailure), func(p *Policies, v ErrorsAs) { p.BusinessErrors = v }),
+		get: func(p *Policies) (string, bool) { return word(p.BusinessErrors) },
 	},
 }
 
-const (
-	minLimit    = -1 << 31
-	maxLimit    = 1<<31 - 1
-	allowedMode = "enforce, observe or off"
-)
-
-var modeNames = []string{string(Enforce), string(Observe), string(Off)}
-
-func (p *Policies) executes() *Executes {
-	if p.Executes == nil {
-		p.Executes = &Executes{}
+// setter is a row's set: what parse makes of the text goes where put says.
+func setter[T any](parse func(string) (T, error), put func(*Policies, T)) func(*Policies, string) error {
+	return func(p *Policies, s string) error {
+		v, err := parse(s)
+		if err == nil {
+			put(p, v)
+		}
+		return err
 	}
-	return p.Executes
 }
 
-// later are keys of Java Dubbo that have their place here but are not enforced
-// by this version. A value for one of them draws a warning.
-var later = []string{"actives", "tps", "accepts", "connections", "lazy"}
-
-// replaced are dubbo-go's own limit keys, and what to do about each.
-var replaced = map[string]string{
-	"execute.limit":                  "use " + ExecutesKey,
-	"execute.limit.rejected.handler": noHandler,
-	"tps.limiter":                    notYet + "tps",
-	"tps.limit.rate":                 notYet + "tps",
-	"tps.limit.interval":             notYet + "tps.interval",
-	"tps.limit.strategy":             notYet + "tps.algorithm",
-	"tps.limit.rejected.handler":     noHandler,
+// modeRow is the row of a guard's own mode.
+func modeRow(name string, sides []Side, at func(*Policies) *Mode, get func(*Policies) Mode) *key {
+	return &key{
+		name: name, sides: sides, levels: anywhere,
+		kind: "string", enum: modeNames, allowed: allowedMode, def: string(Enforce),
+		doc: "What this guard does with its verdict: refuse, only count what it would refuse, or nothing.",
+		set: setter(oneOf(Enforce, Observe, Off), func(p *Policies, m Mode) { *at(p) = m }),
+		get: func(p *Policies) (string, bool) { return word(get(p)) },
+	}
 }
 
-const (
-	noHandler = "Weir needs no handler, the caller gets a typed error"
-	notYet    = "keep it for now, a later version of Weir replaces it by "
-)
+// whole, span and word are a row's get for a value that may not be set.
+func whole(n *int) (string, bool) {
+	if n == nil {
+		return "", false
+	}
+	return strconv.Itoa(*n), true
+}
+
+func span(d *time.Duration) (string, bool) {
+	if d == nil {
+		return "", false
+	}
+	return d.String(), true
+}
+
+func word[T ~string](v T) (string, bool) { return string(v), v != "" }
+
+// made makes what p points to, if it is not there, and returns it.
+func made[T any](p **T) *T {
+	if *p == nil {
+		*p = new(T)
+	}
+	return *p
+}
+
+// or is what p points to, the zero value when it is not there.
+func or[T any](p *T) T {
+	if p == nil {
+		var none T
+		return none
+	}
+	return *p
+}
 
 func keyNamed(name string) *key {
 	for _, k := range keys {
@@ -232,41 +223,4 @@ func sectionKey(name string) *key {
 		}
 	}
 	return nil
-}
-
-// nearest is the candidate that name is most likely a misspelling of, or "".
-// Case does not count.
-func nearest(name string, candidates []string) string {
-	best, at := "", 3
-	if len(name) > maxQuoted {
-		return ""
-	}
-	name = strings.ToLower(name)
-	for _, c := range candidates {
-		if d := distance(name, c); d < at && d < len(c) {
-			best, at = c, d
-		}
-	}
-	return best
-}
-
-// distance counts the single-byte edits from a to b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

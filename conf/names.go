@@ -31,7 +31,7 @@ func OwnParams(params map[string]string) map[string]string {
 	for name, value := range params {
 		flat := name
 		if rest, ok := strings.CutPrefix(name, methodsPrefix); ok {
-			_, flat, _ = strings.Cut(rest, ".")
+			_, flat, _ = cutMethod(rest)
 		}
 		if keyNamed(flat) != nil {
 			own[name] = value
@@ -40,8 +40,12 @@ func OwnParams(params map[string]string) map[string]string {
 	return own
 }
 
-// Param is the name of the param that a fault of [ParseParams] stands in.
+// Param is the name of the param that a fault of [ParseParams] or [Differences]
+// stands in.
 func (f Fault) Param() string {
+	if f.param != "" {
+		return f.param
+	}
 	if f.Method != "" {
 		return methodsPrefix + f.Method + "." + f.Key
 	}

@@ -36,30 +36,37 @@ type Parsed struct {
 // executes, methods.SayHello.executes and so on. Keys that are not Weir's are
 // left alone, except that ones that look like Weir's are warned about.
 func ParseParams(side Side, service string, params map[string]string) Parsed {
-	return parseParams(side, service, params).out
-}
-
-func parseParams(side Side, service string, params map[string]string) *paramsParser {
 	p := &paramsParser{side: side, service: service}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p.read(name, params[name])
 	}
-	return p
+	return p.out
 }
 
 type paramsParser struct {
 	side    Side
 	service string
 	out     Parsed
-	// names are the params that out.Faults are about, in the same order.
-	names   []string
 	methods map[string]string // folded name -> as it was written
+	// stand are the keys of each method, "" for the service, right or wrong.
+	stand map[string]map[string]bool
+}
+
+// beside are the keys that were read of a method, and of k from now on.
+func (p *paramsParser) beside(k *key, folded string) map[string]bool {
+	if p.stand == nil {
+		p.stand = map[string]map[string]bool{}
+	}
+	if p.stand[folded] == nil {
+		p.stand[folded] = map[string]bool{}
+	}
+	p.stand[folded][k.name] = true
+	return p.stand[folded]
 }
 
 func (p *paramsParser) fault(name string, f Fault) {
-	f.Source, f.Side, f.Service = originParams, p.side.String(), p.service
+	f.Source, f.Side, f.Service, f.param = originParams, p.side.String(), p.service, name
 	p.out.Faults = append(p.out.Faults, f)
-	p.names = append(p.names, name)
 }
 
 func (p *paramsParser) read(name, value string) {
@@ -82,6 +89,11 @@ func (p *paramsParser) read(name, value string) {
 		return
 	}
 	if problem, allowed := k.misplaced(p.side, at); problem != "" {
+		f.Problem, f.Allowed = problem, allowed
+		p.fault(name, f)
+		return
+	}
+	if problem, allowed := k.clash(p.beside(k, MethodKey(method))); problem != "" {
 		f.Problem, f.Allowed = problem, allowed
 		p.fault(name, f)
 		return
@@ -159,41 +171,6 @@ func setChecked(k *key, p *Policies, value string, at level) error {
 	return k.set(p, value)
 }
 
-// foreign looks at a key that is not in the table.
-func (p *paramsParser) foreign(method, full, flat, value string) {
-	if strings.HasPrefix(flat, paramsPrefix) || strings.HasPrefix(flat, ExecutesKey+".") {
-		p.fault(full, Fault{Method: method, Key: flat, Value: value, Problem: "unknown key", Allowed: hint(flat, keyNames(p.side))})
-		return
-	}
-	if value == "" {
-		return // dubbo sets keys that nobody configured to the empty string
-	}
-	if instead, ok := replaced[flat]; ok && p.side == Provider {
-		p.warn("%s=%s is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; %s", full, value, instead)
-		return
-	}
-	for _, name := range later {
-		if flat == name || strings.HasPrefix(flat, name+".") && flat != "tps.limiter" {
-			p.warn("%s=%s is not enforced by this version of Weir", full, value)
-			return
-		}
-	}
-	if near := nearest(flat, keyNames(p.side)); near != "" {
-		p.warn("%s=%s has no effect; did you mean %s?", full, value, near)
-		return
-	}
-	for _, k := range keys {
-		if method == "" && strings.HasSuffix(flat, "."+k.name) {
-			p.warn("%s=%s has no effect; for one method write %s<Method>.%s", full, value, methodsPrefix, k.name)
-			return
-		}
-	}
-}
-
-func (p *paramsParser) warn(format string, args ...any) {
-	p.out.Warnings = append(p.out.Warnings, plain(fmt.Sprintf("service=%s side=%s ", p.service, p.side)+fmt.Sprintf(format, args...)))
-}
-
 func keyNames(side Side) []string {
 	var names []string
 	for _, k := range keys {
@@ -212,13 +189,4 @@ func sectionNames(side Side, at level) []string {
 		}
 	}
 	return names
-}
-
-// hint lists what is allowed, with the likely one first.
-func hint(name string, allowed []string) string {
-	s := strings.Join(allowed, ", ")
-	if near := nearest(name, allowed); near != "" {
-		return "did you mean " + near + "? all: " + s
-	}
-	return s
 }

@@ -17,9 +17,17 @@ package conf
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+)
+
+// The keys of each side, as faults list them.
+const (
+	providerKeys    = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, weir.stats, weir.business-errors"
+	providerSection = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, stats, business-errors"
+	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, weir.retry-refused, weir.stats, weir.business-errors"
 )
 
 func TestParseParams(t *testing.T) {
@@ -36,6 +44,31 @@ func TestParseParams(t *testing.T) {
 			"sayHello": {Executes: &Executes{Limit: Of(10), Mode: Observe}},
 			"sayBye":   {Executes: &Executes{Limit: Of(-1)}, Stats: Of(false)},
 		},
+	}, p.Service)
+
+	p = ParseParams(Provider, "a.B", map[string]string{
+		"tps": "200", "tps.interval": "1000", "tps.algorithm": "bucket", "tps.burst": "50", "tps.scope": "instance", "tps.mode": "observe",
+		"methods.SayHello.tps.rate": "30/m", "methods.SayHello.tps.burst": "0", "methods.sayBye.tps": "-1", "methods.sayBye.tps.interval": "1m30s", "actives": "10", "methods.sayBye.actives": "0",
+	})
+	assert.Empty(t, p.Faults)
+	assert.Empty(t, p.Warnings)
+	assert.Equal(t, Service{
+		Policies: Policies{
+			TPS:     &TPS{Limit: Of(200), Interval: Of(time.Second), Algorithm: AlgorithmBucket, Burst: Of(50), Scope: ScopeInstance, Mode: Observe},
+			Actives: &Actives{Limit: Of(10)},
+		},
+		Methods: map[string]Policies{
+			"sayHello": {TPS: &TPS{Limit: Of(30), Interval: Of(time.Minute), Burst: Of(0)}},
+			"sayBye":   {TPS: &TPS{Limit: Of(-1), Interval: Of(90 * time.Second)}, Actives: &Actives{Limit: Of(0)}},
+		},
+	}, p.Service)
+
+	p = ParseParams(Consumer, "a.B", map[string]string{"actives": "10", "actives.wait": "0", "methods.Pay.actives.mode": "off", "methods.Pay.actives.wait": "1.5s", "tps.rate": "1/2s"})
+	assert.Empty(t, p.Faults)
+	assert.Empty(t, p.Warnings)
+	assert.Equal(t, Service{
+		Policies: Policies{Actives: &Actives{Limit: Of(10), Wait: Of(time.Duration(0))}, TPS: &TPS{Limit: Of(1), Interval: Of(2 * time.Second)}},
+		Methods:  map[string]Policies{"pay": {Actives: &Actives{Wait: Of(1500 * time.Millisecond), Mode: Off}}},
 	}, p.Service)
 
 	p = ParseParams(Consumer, "a.B", map[string]string{"weir.retry-refused": "0.5"})
@@ -63,12 +96,33 @@ func TestParseParamsFaults(t *testing.T) {
 		{Consumer, "methods.m.weir.retry-refused", "0", `params side=consumer service=a.B method=m key=weir.retry-refused value="0": weir.retry-refused cannot be set for a single method; allowed: for a whole service or reference, or for all of them`},
 		{Provider, "methods.m.executes.scope", "service", `params side=provider service=a.B method=m key=executes.scope value="service": allowed: method, service or protocol (service not for a single method)`},
 
-		{Provider, "weir.stat", "1", `params side=provider service=a.B key=weir.stat value="1": unknown key; allowed: did you mean weir.stats? all: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
-		{Provider, "weir.executes", "1", `params side=provider service=a.B key=weir.executes value="1": unknown key; allowed: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
-		{Provider, "weir.", "", `params side=provider service=a.B key=weir.: unknown key; allowed: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
-		{Provider, "executes.scop", "x", `params side=provider service=a.B key=executes.scop value="x": unknown key; allowed: did you mean executes.scope? all: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
-		{Consumer, "executes.wait", "1", `params side=consumer service=a.B key=executes.wait value="1": unknown key; allowed: weir.retry-refused, weir.stats, weir.business-errors`},
-		{Provider, "methods.m.weir.x", "1", `params side=provider service=a.B method=m key=weir.x value="1": unknown key; allowed: executes, executes.scope, executes.mode, weir.stats, weir.business-errors`},
+		{Provider, "actives.wait", "1s", `params side=provider service=a.B key=actives.wait value="1s": actives.wait is a consumer's key and has no effect on a provider; allowed: on a consumer`},
+		{Provider, "methods.m.actives.mode", "off", `params side=provider service=a.B method=m key=actives.mode value="off": actives.mode is a consumer's key and has no effect on a provider; allowed: on a consumer`},
+		{Consumer, "actives", "many", `params side=consumer service=a.B key=actives value="many": allowed: a whole number from -2147483648 to 2147483647, 0 and less is unlimited`},
+		{Consumer, "actives.wait", "-1", `params side=consumer service=a.B key=actives.wait value="-1": allowed: a whole number of milliseconds or a Go duration such as 200ms, from 0 to 24h; 0 does not wait`},
+		{Consumer, "actives.wait", "", `params side=consumer service=a.B key=actives.wait value="": allowed: a whole number of milliseconds or a Go duration such as 200ms, from 0 to 24h; 0 does not wait`},
+		{Consumer, "actives.mode", "on", `params side=consumer service=a.B key=actives.mode value="on": allowed: enforce, observe or off`},
+		{Provider, "tps", "200/1s", `params side=provider service=a.B key=tps value="200/1s": allowed: a whole number from -2147483648 to 2147483647, 0 and less is unlimited; a rate such as 200/1s belongs in tps.rate`},
+		{Consumer, "methods.m.tps.interval", "0", `params side=consumer service=a.B method=m key=tps.interval value="0": allowed: a whole number of milliseconds or a Go duration such as 1s, from 1ms to 24h`},
+		{Provider, "tps.algorithm", "leaky", `params side=provider service=a.B key=tps.algorithm value="leaky": allowed: sliding, fixed or bucket`},
+		{Provider, "tps.burst", "-1", `params side=provider service=a.B key=tps.burst value="-1": allowed: a whole number from 0 to 2147483647, 0 is as many as tps`},
+		{Provider, "tps.scope", "cluster", `params side=provider service=a.B key=tps.scope value="cluster": allowed: instance, each process by itself; cluster, one quota for all instances, is not supported yet`},
+		{Provider, "tps.mode", "x", `params side=provider service=a.B key=tps.mode value="x": allowed: enforce, observe or off`},
+		{Provider, "tps.rate", "200", `params side=provider service=a.B key=tps.rate value="200": allowed: ` + allowedRate},
+		{Provider, "methods.m.tps.rate", "200/0s", `params side=provider service=a.B method=m key=tps.rate value="200/0s": allowed: ` + allowedRate},
+		{Consumer, "actives.limit", "1", `params side=consumer service=a.B key=actives.limit value="1": unknown key; allowed: ` + consumerKeys},
+		{Provider, "actives.", "", `params side=provider service=a.B key=actives.: unknown key; allowed: did you mean actives? all: ` + providerKeys},
+		{Provider, "tps.limit", "1", `params side=provider service=a.B key=tps.limit value="1": unknown key; allowed: ` + providerKeys},
+		{Provider, "tps.intervall", "1", `params side=provider service=a.B key=tps.intervall value="1": unknown key; allowed: did you mean tps.interval? all: ` + providerKeys},
+		{Provider, "methods.m.tps.x", "1", `params side=provider service=a.B method=m key=tps.x value="1": unknown key; allowed: ` + providerKeys},
+		{Provider, "methods.tps.interval", "1s", `params side=provider service=a.B key=tps.interval value="1s": there is no method named ""; allowed: methods.<Method>.tps.interval with ` + allowedMethod},
+
+		{Provider, "weir.stat", "1", `params side=provider service=a.B key=weir.stat value="1": unknown key; allowed: did you mean weir.stats? all: ` + providerKeys},
+		{Provider, "weir.executes", "1", `params side=provider service=a.B key=weir.executes value="1": unknown key; allowed: ` + providerKeys},
+		{Provider, "weir.", "", `params side=provider service=a.B key=weir.: unknown key; allowed: ` + providerKeys},
+		{Provider, "executes.scop", "x", `params side=provider service=a.B key=executes.scop value="x": unknown key; allowed: did you mean executes.scope? all: ` + providerKeys},
+		{Consumer, "executes.wait", "1", `params side=consumer service=a.B key=executes.wait value="1": unknown key; allowed: ` + consumerKeys},
+		{Provider, "methods.m.weir.x", "1", `params side=provider service=a.B method=m key=weir.x value="1": unknown key; allowed: ` + providerKeys},
 
 		{Provider, "methods.executes", "1", `params side=provider service=a.B key=executes value="1": there is no method named ""; allowed: methods.<Method>.executes with ` + allowedMethod},
 		{Provider, "methods..executes", "1", `params side=provider service=a.B key=executes value="1": there is no method named ""; allowed: methods.<Method>.executes with ` + allowedMethod},
@@ -98,6 +152,75 @@ func TestParseParamsFaults(t *testing.T) {
 func TestRegression_MethodsWithoutAName(t *testing.T) {
 	for _, name := range []string{"methods.executes", "methods..executes", "methods.a.b.executes", "methods.executes.mode", "methods..weir.stats"} {
 		assert.Len(t, ParseParams(Provider, "a.B", map[string]string{name: "1"}).Faults, 1, name)
+	}
+}
+
+// A rate says what two other keys say.
+func TestRateBesideWhatItSets(t *testing.T) {
+	for _, tt := range []struct {
+		params map[string]string
+		fault  string
+		want   Service
+	}{
+		{
+			map[string]string{"tps.rate": "200/1s", "tps": "100"},
+			`params side=provider service=a.B key=tps.rate value="200/1s": tps.rate sets tps, and both stand here; allowed: tps.rate alone, or tps and tps.interval`,
+			Service{Policies: Policies{TPS: &TPS{Limit: Of(100)}}},
+		},
+		{
+			map[string]string{"tps.rate": "200/1s", "tps.interval": "1s", "tps.burst": "3"},
+			`params side=provider service=a.B key=tps.rate value="200/1s": tps.rate sets tps.interval, and both stand here; allowed: tps.rate alone, or tps and tps.interval`,
+			Service{Policies: Policies{TPS: &TPS{Interval: Of(time.Second), Burst: Of(3)}}},
+		},
+		{
+			map[string]string{"methods.M.tps.rate": "200/1s", "methods.M.tps": "100", "methods.M.tps.interval": "1s"},
+			`params side=provider service=a.B method=M key=tps.rate value="200/1s": tps.rate sets tps, and both stand here; allowed: tps.rate alone, or tps and tps.interval`,
+			Service{Methods: map[string]Policies{"m": {TPS: &TPS{Limit: Of(100), Interval: Of(time.Second)}}}},
+		},
+		{ // in another place they may
+			map[string]string{"tps.rate": "200/1s", "methods.m.tps": "100", "methods.n.tps.rate": "5/s", "methods.o.tps.interval": "2s", "tps.algorithm": "fixed"},
+			"",
+			Service{
+				Policies: Policies{TPS: &TPS{Limit: Of(200), Interval: Of(time.Second), Algorithm: AlgorithmFixed}},
+				Methods: map[string]Policies{
+					"m": {TPS: &TPS{Limit: Of(100)}}, "n": {TPS: &TPS{Limit: Of(5), Interval: Of(time.Second)}}, "o": {TPS: &TPS{Interval: Of(2 * time.Second)}},
+				},
+			},
+		},
+	} {
+		p := ParseParams(Provider, "a.B", tt.params)
+		assert.Equal(t, tt.want, p.Service)
+		if tt.fault == "" {
+			assert.Empty(t, p.Faults)
+		} else if assert.Len(t, p.Faults, 1) {
+			assert.Equal(t, tt.fault, p.Faults[0].String())
+			assert.Equal(t, tt.params[p.Faults[0].Param()], "200/1s", "the rate is the one to go")
+		}
+	}
+	p := ParseParams(Provider, "a.B", map[string]string{"tps.rate": "200/1s", "tps": "ten"})
+	assert.Len(t, p.Faults, 2, "beside a wrong one too")
+	assert.Equal(t, Service{}, p.Service)
+}
+
+// dubbo-go writes these into every URL.
+func TestDubbosOwnKeysAreNoFaults(t *testing.T) {
+	params := map[string]string{"tps.limiter": "", "execute.limit": "", "execute.limit.rejected.handler": ""}
+	for _, name := range []string{"tps.limit.rate", "tps.limit.interval", "tps.limit.strategy", "tps.limit.rejected.handler", "tps.limit.of.some.later.version"} {
+		params[name], params["methods.SayHello."+name] = "", ""
+	}
+	for _, side := range both {
+		p := ParseParams(side, "a.B", params)
+		assert.Empty(t, p.Faults)
+		assert.Empty(t, p.Warnings)
+	}
+	for name := range params {
+		params[name] = "5"
+	}
+	for _, side := range both {
+		p := ParseParams(side, "a.B", params)
+		assert.Empty(t, p.Faults)
+		assert.NotEmpty(t, p.Warnings)
+		assert.Equal(t, Service{}, p.Service)
 	}
 }
 
@@ -135,12 +258,21 @@ func TestParseParamsWarnings(t *testing.T) {
 	}{
 		{Provider, "execute.limit", "5", "service=a.B side=provider execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes"},
 		{Provider, "methods.m.execute.limit", "5", "service=a.B side=provider methods.m.execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes"},
-		{Provider, "tps.limiter", "default", "service=a.B side=provider tps.limiter=default is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; keep it for now, a later version of Weir replaces it by tps"},
-		{Consumer, "tps.limit.rate", "5", "service=a.B side=consumer tps.limit.rate=5 is not enforced by this version of Weir"},
-		{Provider, "tps", "5", "service=a.B side=provider tps=5 is not enforced by this version of Weir"},
-		{Consumer, "actives", "5", "service=a.B side=consumer actives=5 is not enforced by this version of Weir"},
-		{Provider, "methods.m.actives", "5", "service=a.B side=provider methods.m.actives=5 is not enforced by this version of Weir"},
-		{Consumer, "actives.wait", "5", "service=a.B side=consumer actives.wait=5 is not enforced by this version of Weir"},
+		{Provider, "tps.limiter", "default", "service=a.B side=provider tps.limiter=default is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps"},
+		{Provider, "methods.m.tps.limit.rate", "5", "service=a.B side=provider methods.m.tps.limit.rate=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps"},
+		{Provider, "tps.limit.interval", "5", "service=a.B side=provider tps.limit.interval=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps.interval"},
+		{Provider, "methods.m.tps.limit.strategy", "x", "service=a.B side=provider methods.m.tps.limit.strategy=x is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps.algorithm"},
+		{Provider, "tps.limit.rejected.handler", "log", "service=a.B side=provider tps.limit.rejected.handler=log is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; Weir needs no handler, the caller gets a typed error"},
+		{Provider, "tps.limit.burst", "5", "service=a.B side=provider tps.limit.burst=5 has no effect on a provider; use tps"},
+		{Consumer, "tps.limit.rate", "5", "service=a.B side=consumer tps.limit.rate=5 has no effect on a consumer; use tps"},
+		{Consumer, "tps.limiter", "default", "service=a.B side=consumer tps.limiter=default has no effect on a consumer; use tps"},
+		{Consumer, "methods.m.tps.limit.interval", "5", "service=a.B side=consumer methods.m.tps.limit.interval=5 has no effect on a consumer; use tps.interval"},
+		{Consumer, "qps", "5", "service=a.B side=consumer qps=5 has no effect; did you mean tps?"},
+		{Provider, "active", "5", "service=a.B side=provider active=5 has no effect; did you mean actives?"},
+		{Provider, "sayHello.tps", "5", "service=a.B side=provider sayHello.tps=5 has no effect; for one method write methods.<Method>.tps"},
+		{Provider, "sayHello.tps.interval", "5", "service=a.B side=provider sayHello.tps.interval=5 has no effect; for one method write methods.<Method>.tps.interval"},
+		{Consumer, "connections", "1", "service=a.B side=consumer connections=1 is not enforced by this version of Weir"},
+		{Provider, "accepts", "1", "service=a.B side=provider accepts=1 is not enforced by this version of Weir"},
 		{Consumer, "lazy", "1", "service=a.B side=consumer lazy=1 is not enforced by this version of Weir"},
 		{Provider, "excutes", "5", "service=a.B side=provider excutes=5 has no effect; did you mean executes?"},
 		{Provider, "Executes", "5", "service=a.B side=provider Executes=5 has no effect; did you mean executes?"},
@@ -156,7 +288,7 @@ func TestParseParamsWarnings(t *testing.T) {
 		assert.Equal(t, Service{}, p.Service, tt.name)
 		assert.Equal(t, []string{tt.warning}, p.Warnings, tt.name)
 	}
-	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "scope", "mode", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
+	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "ttl", "bean.name", "protocol", "accesslog", "retries", "warmup", "release", "prefix", "dubbo", "interface", "methods", "token", "anyhost", "category", "cluster", "sticky", "scope", "mode", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
 		p := ParseParams(Provider, "a.B", map[string]string{quiet: "1"})
 		assert.Empty(t, p.Faults, shorten(quiet))
 		assert.Empty(t, p.Warnings, shorten(quiet))
@@ -172,6 +304,9 @@ func TestNearest(t *testing.T) {
 		assert.Equal(t, want, nearest(name, names), name)
 	}
 	assert.Empty(t, nearest("x", nil))
+	for name, want := range map[string]string{"tps": "tps", "TPS": "tps", "qps": "tps", "tp": "tps", "ttps": "tps", "ip": "", "t": "", "": "", "tcp": "", "ttl": "", "pid": "", "tpsss": ""} {
+		assert.Equal(t, want, nearest(name, []string{"tps"}), "ip is a param of every URL: %s", name)
+	}
 	assert.Equal(t, 0, distance("", ""))
 	assert.Equal(t, 3, distance("", "abc"))
 	assert.Equal(t, 3, distance("abc", ""))

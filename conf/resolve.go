@@ -14,90 +14,30 @@
 
 package conf
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 const (
-	originDefault = "default"
-	originParams  = "params"
+	originDefault  = "default"
+	originParams   = "params"
+	originProvider = "provider"
 )
-
-// Setting is one effective value and where it comes from.
-type Setting struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Source string `json:"source"`
-	// Level is method, service or side.
-	Level string `json:"level"`
-}
-
-// Effective are the policies that hold for one method.
-type Effective struct {
-	// Executes is the method's own limit.
-	Executes Limit
-	// SharedExecutes is the one that all methods of the service share.
-	SharedExecutes Limit
-	// Actives is the limit of running calls per provider address.
-	Actives WaitLimit
-	// TPS is the limit of calls per interval.
-	TPS RateLimit
-	// RetryRefused is the ratio of the reference.
-	RetryRefused float64
-	// Stats is nil when no source says anything.
-	Stats *bool
-	// BusinessErrorsFail makes business errors count as failures.
-	BusinessErrorsFail bool
-	// Settings tells every value that some source set and that counts, once. A
-	// key is there twice where two values hold side by side.
-	Settings []Setting
-}
-
-// Limit is a limit of running calls in effect.
-type Limit struct {
-	// Set is false when no source sets one.
-	Set bool
-	// Limit is 0 when unlimited.
-	Limit int
-	Scope Scope
-	Mode  Mode
-}
-
-// WaitLimit is a limit of running calls in effect over which calls wait.
-type WaitLimit struct {
-	// Set is false when no source sets one.
-	Set bool
-	// Limit is 0 when unlimited.
-	Limit int
-	// Wait is the longest wait, negative for as long as the call has.
-	Wait time.Duration
-	Mode Mode
-	// Declared is set when the provider declared it and the reference has none.
-	Declared bool
-}
-
-// RateLimit is a limit of calls per interval in effect.
-type RateLimit struct {
-	// Set is false when no source sets one.
-	Set bool
-	// Rate is the number of calls per Interval, 0 when unlimited.
-	Rate     int
-	Interval time.Duration
-	// Burst is 0 for as many as Rate. Only the bucket has one.
-	Burst     int
-	Algorithm Algorithm
-	Mode      Mode
-	// Own is set when the method has a budget of its own; otherwise the methods
-	// of the service share one.
-	Own bool
-}
 
 // Resolve computes what holds for a method of a service. params is what the
 // URL says, nil for nothing. For every key the most exact level wins: method,
 // then service, then side; at one level code wins over file, section and params.
 func (v *View) Resolve(side Side, service ServiceKey, method string, params *Service) Effective {
-	r := resolver{view: v, side: side, service: service, method: MethodKey(method), params: params}
+	return v.ResolveDeclared(side, service, method, params, nil)
+}
+
+// ResolveDeclared is [View.Resolve] for a reference to a provider that declared
+// limits for its consumers, see [ParseDeclared]; nil for none. Where nothing of
+// the reference's own sets actives, at any level, the provider's value for the
+// method holds, else the one for its service.
+func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, params, declared *Service) Effective {
+	r := newResolver(v, side, service, MethodKey(method), params)
+	if side == Consumer {
+		r.declared = declared
+	}
 	e := Effective{RetryRefused: DefaultRetryRefused}
 	if side == Provider {
 		r.executes(&e)
@@ -107,6 +47,8 @@ func (v *View) Resolve(side Side, service ServiceKey, method string, params *Ser
 			e.RetryRefused = *p.RetryRefused
 		}
 	}
+	r.actives(&e)
+	r.tps(&e)
 	var p Policies
 	if r.apply(&e, StatsKey, &p, anywhere) {
 		e.Stats = p.Stats
@@ -117,11 +59,25 @@ func (v *View) Resolve(side Side, service ServiceKey, method string, params *Ser
 }
 
 type resolver struct {
-	view    *View
-	side    Side
-	service ServiceKey
-	method  string
-	params  *Service
+	view   *View
+	side   Side
+	method string
+	params *Service
+	// services are what each layer of the view says of the service.
+	services [slotCount][]*Service
+	// declared is what a consumer's provider says.
+	declared *Service
+}
+
+// newResolver returns one for a method, its name folded.
+func newResolver(v *View, side Side, service ServiceKey, method string, params *Service) *resolver {
+	r := &resolver{view: v, side: side, method: method, params: params}
+	for i, l := range v.layers {
+		if l.cfg != nil {
+			r.services[i] = l.cfg.section(side).matching(service)
+		}
+	}
+	return r
 }
 
 func (r *resolver) executes(e *Effective) {
@@ -155,6 +111,57 @@ func (r *resolver) executes(e *Effective) {
 	e.Executes = limit(anywhere)
 }
 
+func (r *resolver) actives(e *Effective) {
+	var p Policies
+	set := r.apply(e, ActivesKey, &p, anywhere)
+	own := set
+	if !own {
+		set = r.applyDeclared(e, ActivesKey, &p)
+	}
+	if r.side == Provider {
+		if set {
+			e.Actives = WaitLimit{Set: true, Limit: max(*p.Actives.Limit, 0)}
+		}
+		return
+	}
+	r.apply(e, ActivesWaitKey, &p, anywhere)
+	r.apply(e, ActivesModeKey, &p, anywhere)
+	if !set {
+		return
+	}
+	global, _ := r.view.Mode()
+	e.Actives = WaitLimit{Set: true, Limit: max(*p.Actives.Limit, 0), Wait: -1, Mode: p.Actives.Mode.And(global), Declared: !own}
+	if p.Actives.Wait != nil {
+		e.Actives.Wait = *p.Actives.Wait
+	}
+}
+
+// tps resolves each key by itself. Where the method has none of its own, that is
+// the service's value, and its methods share the budget.
+func (r *resolver) tps(e *Effective) {
+	var p Policies
+	own := false
+	for _, name := range budgetKeys {
+		own = r.apply(e, name, &p, anywhere) && e.setting(name).Level == levelName(atMethod) || own
+	}
+	r.apply(e, TPSModeKey, &p, anywhere)
+	t := or(p.TPS)
+	if t.Limit == nil {
+		return
+	}
+	global, _ := r.view.Mode()
+	e.TPS = RateLimit{Set: true, Rate: max(*t.Limit, 0), Interval: DefaultTPSInterval, Algorithm: t.Algorithm, Mode: t.Mode.And(global), Own: own}
+	if t.Interval != nil {
+		e.TPS.Interval = *t.Interval
+	}
+	if t.Algorithm == "" {
+		e.TPS.Algorithm = AlgorithmSliding
+	}
+	if t.Algorithm == AlgorithmBucket && t.Burst != nil {
+		e.TPS.Burst = e.TPS.burst(*t.Burst)
+	}
+}
+
 // apply finds the value of a key at the given levels, sets it in p and notes
 // where it comes from.
 func (r *resolver) apply(e *Effective, name string, p *Policies, levels level) bool {
@@ -163,10 +170,29 @@ func (r *resolver) apply(e *Effective, name string, p *Policies, levels level) b
 	if !ok {
 		return false
 	}
+	return e.take(k, value, source, at, p)
+}
+
+// applyDeclared is apply for what the provider declared.
+func (r *resolver) applyDeclared(e *Effective, name string, p *Policies) bool {
+	if r.declared == nil {
+		return false
+	}
+	k := keyNamed(name)
+	for _, lv := range [...]level{atMethod, atService} {
+		if value, ok := r.declared.get(k, lv, r.method); ok {
+			return e.take(k, value, originProvider, levelName(lv), p)
+		}
+	}
+	return false
+}
+
+// take sets a value in p and notes where it comes from.
+func (e *Effective) take(k *key, value, source, at string, p *Policies) bool {
 	if k.set(p, value) != nil {
 		return false // cannot be: sources are checked
 	}
-	if s := (Setting{Key: name, Value: value, Source: source, Level: at}); !slices.Contains(e.Settings, s) {
+	if s := (Setting{Key: k.name, Value: value, Source: source, Level: at}); !slices.Contains(e.Settings, s) {
 		e.Settings = append(e.Settings, s)
 	}
 	return true
@@ -182,14 +208,13 @@ func (r *resolver) lookup(k *key, levels level) (value, source, at string, ok bo
 			if l.cfg == nil {
 				continue
 			}
-			section := l.cfg.section(r.side)
 			if lv == atDefaults {
-				if value, ok = k.get(&section.Policies); ok {
-					return value, l.origin, "side", true
+				if value, ok = k.get(&l.cfg.section(r.side).Policies); ok {
+					return value, l.origin, levelName(lv), true
 				}
 				continue
 			}
-			for _, s := range section.matching(r.service) {
+			for _, s := range r.services[i] {
 				if value, ok = s.get(k, lv, r.method); ok {
 					return value, l.origin, levelName(lv), true
 				}
@@ -205,10 +230,13 @@ func (r *resolver) lookup(k *key, levels level) (value, source, at string, ok bo
 }
 
 func levelName(lv level) string {
-	if lv == atMethod {
+	switch lv {
+	case atMethod:
 		return "method"
+	case atService:
+		return "service"
 	}
-	return "service"
+	return "side"
 }
 
 func (s *Service) get(k *key, lv level, method string) (string, bool) {

@@ -19,6 +19,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -295,7 +296,6 @@ func TestSettingsOfEveryKey(t *testing.T) {
 			if k.set(&p, text) != nil {
 				continue
 			}
-			canonical, _ := k.get(&p)
 			for _, side := range k.sides {
 				for _, at := range allLevels {
 					if k.levels&at == 0 || !accepts(t, k, at, text) {
@@ -304,12 +304,158 @@ func TestSettingsOfEveryKey(t *testing.T) {
 					c, faults := codeConfig(side, at, p).Checked("code")
 					require.Empty(t, faults)
 					e := viewOf(c, nil, nil).Resolve(side, exactKey, "SayHello", nil)
-					want := Setting{k.name, canonical, "code", map[level]string{atDefaults: "side", atService: "service", atMethod: "method"}[at]}
-					require.Equal(t, []Setting{want}, e.Settings)
+					var want []Setting
+					for _, o := range k.stands() {
+						canonical, _ := o.get(&p)
+						want = append(want, Setting{o.name, canonical, "code", map[level]string{atDefaults: "side", atService: "service", atMethod: "method"}[at]})
+					}
+					require.Equal(t, want, e.Settings)
 				}
 			}
 		}
 	}
+}
+
+func TestActives(t *testing.T) {
+	v := viewOf(nil, parsed(t, `
+weir:
+  consumer:
+    actives.mode: observe
+    services:
+      a.B:
+        actives: {limit: 10, wait: 200ms}
+        methods:
+          n: {actives: 3, actives.mode: enforce}
+          w: {actives.wait: 0}
+          u: {actives: -1}
+          o: {actives.mode: off}
+`), nil)
+	for method, want := range map[string]WaitLimit{
+		"m": {Set: true, Limit: 10, Wait: 200 * time.Millisecond, Mode: Observe},
+		"N": {Set: true, Limit: 3, Wait: 200 * time.Millisecond, Mode: Enforce},
+		"w": {Set: true, Limit: 10, Wait: 0, Mode: Observe},
+		"u": {Set: true, Limit: 0, Wait: 200 * time.Millisecond, Mode: Observe},
+		"o": {Set: true, Limit: 10, Wait: 200 * time.Millisecond, Mode: Off},
+	} {
+		assert.Equal(t, want, v.Resolve(Consumer, exactKey, method, nil).Actives, method)
+		assert.Zero(t, v.Resolve(Provider, exactKey, method, nil).Actives, "the other side's")
+	}
+	e := v.Resolve(Consumer, exactKey, "w", nil)
+	assert.Equal(t, []Setting{
+		{"actives", "10", "file x.yaml", "service"}, {"actives.wait", "0s", "file x.yaml", "method"}, {"actives.mode", "observe", "file x.yaml", "side"},
+	}, e.Settings)
+	e = v.Resolve(Consumer, ServiceKey{Interface: "a.C"}, "m", nil)
+	assert.Zero(t, e.Actives, "a mode without a limit")
+	assert.Equal(t, []Setting{{"actives.mode", "observe", "file x.yaml", "side"}}, e.Settings)
+
+	p := ParseParams(Consumer, "a.B", map[string]string{"actives": "7", "methods.m.actives.wait": "1500"})
+	require.Empty(t, p.Faults)
+	assert.Equal(t, WaitLimit{Set: true, Limit: 7, Wait: 1500 * time.Millisecond, Mode: Enforce}, (&View{}).Resolve(Consumer, exactKey, "M", &p.Service).Actives)
+	assert.Equal(t, WaitLimit{Set: true, Limit: 7, Wait: -1, Mode: Enforce}, (&View{}).Resolve(Consumer, exactKey, "n", &p.Service).Actives, "nobody sets a wait")
+
+	// The mode for all joins in.
+	var s Store
+	s.SetEnvMode(Off)
+	assert.Equal(t, Off, s.View().Resolve(Consumer, exactKey, "M", &p.Service).Actives.Mode)
+}
+
+func TestActivesOfTheProvider(t *testing.T) {
+	declared := params(t, "actives", "5", "methods.m.actives", "2", "methods.u.actives", "-3")
+	wait := viewOf(nil, parsed(t, "weir: {mode: observe, consumer: {services: {a.B: {methods: {m: {actives.wait: 1s}}}}}}"), nil)
+	for _, tt := range []struct {
+		name    string
+		v       *View
+		method  string
+		params  *Service
+		want    WaitLimit
+		setting *Setting
+	}{
+		{"of the method", &View{}, "M", nil, WaitLimit{Set: true, Limit: 2, Wait: -1, Mode: Enforce, Declared: true}, &Setting{"actives", "2", "provider", "method"}},
+		{"of the service", &View{}, "n", nil, WaitLimit{Set: true, Limit: 5, Wait: -1, Mode: Enforce, Declared: true}, &Setting{"actives", "5", "provider", "service"}},
+		{"unlimited", &View{}, "u", nil, WaitLimit{Set: true, Wait: -1, Mode: Enforce, Declared: true}, &Setting{"actives", "-3", "provider", "method"}},
+		{"wait and mode are the reference's", wait, "m", nil, WaitLimit{Set: true, Limit: 2, Wait: time.Second, Mode: Observe, Declared: true}, &Setting{"actives", "2", "provider", "method"}},
+		{"the side's default comes first", viewOf(nil, nil, parsed(t, "weir: {consumer: {actives: 9}}")), "m", nil, WaitLimit{Set: true, Limit: 9, Wait: -1, Mode: Enforce}, &Setting{"actives", "9", "the section", "side"}},
+		{"and so does unlimited", &View{}, "m", &Service{Policies: Policies{Actives: &Actives{Limit: Of(0)}}}, WaitLimit{Set: true, Wait: -1, Mode: Enforce}, &Setting{"actives", "0", "params", "service"}},
+		{"another method's does not", &View{}, "m", &Service{Methods: map[string]Policies{"n": {Actives: &Actives{Limit: Of(8)}}}}, WaitLimit{Set: true, Limit: 2, Wait: -1, Mode: Enforce, Declared: true}, &Setting{"actives", "2", "provider", "method"}},
+	} {
+		e := tt.v.ResolveDeclared(Consumer, exactKey, tt.method, tt.params, declared)
+		assert.Equal(t, tt.want, e.Actives, tt.name)
+		assert.Contains(t, e.Settings, *tt.setting, tt.name)
+		count := 0
+		for _, s := range e.Settings {
+			if s.Key == ActivesKey {
+				count++
+			}
+		}
+		assert.Equal(t, 1, count, tt.name)
+	}
+	// What else a provider might say is not a consumer's.
+	other := &Service{Policies: Policies{Actives: &Actives{Wait: Of(time.Second), Mode: Off}, Stats: Of(true), RetryRefused: Of(0.9), Executes: &Executes{Limit: Of(1)}}}
+	assert.Equal(t, Effective{RetryRefused: DefaultRetryRefused}, (&View{}).ResolveDeclared(Consumer, exactKey, "m", nil, other))
+	assert.Equal(t, Effective{RetryRefused: DefaultRetryRefused}, (&View{}).ResolveDeclared(Provider, exactKey, "m", nil, declared), "a provider has no provider")
+
+	e := (&View{}).Resolve(Provider, exactKey, "m", declared)
+	assert.Equal(t, WaitLimit{Set: true, Limit: 2}, e.Actives, "what it declares")
+	assert.Equal(t, []Setting{{"actives", "2", "params", "method"}}, e.Settings)
+	assert.Equal(t, WaitLimit{Set: true}, (&View{}).Resolve(Provider, exactKey, "u", declared).Actives)
+}
+
+func TestTPS(t *testing.T) {
+	v := viewOf(nil, parsed(t, `
+weir:
+  provider:
+    tps.mode: observe
+    services:
+      a.B:
+        tps: {rate: 200/1s, algorithm: bucket, burst: 50}
+        methods:
+          mode: {tps.mode: enforce}
+          limit: {tps: 30}
+          interval: {tps.interval: 1h}
+          algorithm: {tps.algorithm: fixed}
+          burst: {tps.burst: 0}
+          scope: {tps.scope: instance}
+          rate: {tps.rate: 1/2s}
+          unlimited: {tps: -1}
+      a.C:
+        methods:
+          own: {tps: 5}
+          none: {tps.interval: 1s, tps.algorithm: fixed}
+`), nil)
+	shared := RateLimit{Set: true, Rate: 200, Interval: time.Second, Burst: 50, Algorithm: AlgorithmBucket, Mode: Observe}
+	with := func(change func(*RateLimit)) RateLimit {
+		l := shared
+		change(&l)
+		return l
+	}
+	for method, want := range map[string]RateLimit{
+		"any":       shared,
+		"mode":      with(func(l *RateLimit) { l.Mode = Enforce }),
+		"limit":     with(func(l *RateLimit) { l.Own, l.Rate = true, 30 }),
+		"interval":  with(func(l *RateLimit) { l.Own, l.Interval = true, time.Hour }),
+		"algorithm": with(func(l *RateLimit) { l.Own, l.Algorithm, l.Burst = true, AlgorithmFixed, 0 }),
+		"burst":     with(func(l *RateLimit) { l.Own, l.Burst = true, 0 }),
+		"scope":     with(func(l *RateLimit) { l.Own = true }),
+		"Rate":      with(func(l *RateLimit) { l.Own, l.Rate, l.Interval = true, 1, 2*time.Second }),
+		"unlimited": with(func(l *RateLimit) { l.Own, l.Rate = true, 0 }),
+	} {
+		assert.Equal(t, want, v.Resolve(Provider, exactKey, method, nil).TPS, method)
+		assert.Zero(t, v.Resolve(Consumer, exactKey, method, nil).TPS, "the other side's")
+	}
+	other := ServiceKey{Interface: "a.C"}
+	assert.Equal(t, RateLimit{Set: true, Rate: 5, Interval: time.Minute, Algorithm: AlgorithmSliding, Mode: Observe, Own: true}, v.Resolve(Provider, other, "own", nil).TPS)
+	assert.Zero(t, v.Resolve(Provider, other, "none", nil).TPS, "nothing is limited")
+	assert.Zero(t, v.Resolve(Provider, other, "any", nil).TPS)
+
+	// The keys may come from any source: rate here, interval there.
+	p := ParseParams(Consumer, "a.B", map[string]string{"tps": "7", "methods.m.tps.burst": "9"})
+	require.Empty(t, p.Faults)
+	v = viewOf(&Config{Consumer: Section{Policies: Policies{TPS: &TPS{Interval: Of(time.Second), Algorithm: AlgorithmBucket}}}}, nil, nil)
+	e := v.Resolve(Consumer, exactKey, "M", &p.Service)
+	assert.Equal(t, RateLimit{Set: true, Rate: 7, Interval: time.Second, Burst: 9, Algorithm: AlgorithmBucket, Mode: Enforce, Own: true}, e.TPS)
+	assert.Equal(t, []Setting{
+		{"tps", "7", "params", "service"}, {"tps.interval", "1s", "code", "side"}, {"tps.algorithm", "bucket", "code", "side"}, {"tps.burst", "9", "params", "method"},
+	}, e.Settings)
 }
 
 func TestResolveTheRest(t *testing.T) {
@@ -401,11 +547,12 @@ func TestMethodsOf(t *testing.T) {
 	assert.Empty(t, (&View{}).MethodsOf(Provider, exactKey))
 }
 
-// TestResolveAgainstOracle compares random configurations of limit, scope and
-// mode with an oracle that knows only a flat list of settings.
+// TestResolveAgainstOracle compares random configurations of limits and what
+// belongs to them with an oracle that knows only a flat list of settings.
 func TestResolveAgainstOracle(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
+	side := Provider
 	policies := func(at level) Policies {
 		var p Policies
 		for _, s := range []struct {
@@ -416,8 +563,18 @@ func TestResolveAgainstOracle(t *testing.T) {
 			{keyNamed(ExecutesScopeKey), []string{"", "", "", "method", "service", "protocol"}},
 			{keyNamed(ExecutesModeKey), []string{"", "", "", "enforce", "observe", "off"}},
 			{keyNamed(StatsKey), []string{"", "", "true", "false"}},
+			{keyNamed(ActivesKey), []string{"", "", "", "", "", "", "", "", "", "", "-1", "0", "50"}},
+			{keyNamed(ActivesWaitKey), []string{"", "", "0", "1s", "200ms"}},
+			{keyNamed(ActivesModeKey), []string{"", "", "", "enforce", "observe", "off"}},
+			{keyNamed(TPSKey), []string{"", "", "", "-1", "0", "7", "200"}},
+			{keyNamed(TPSRateKey), []string{"", "", "", "", "", "", "5/s", "1/2s"}},
+			{keyNamed(TPSIntervalKey), []string{"", "", "", "", "1s", "1h"}},
+			{keyNamed(TPSAlgorithmKey), []string{"", "", "", "", "sliding", "fixed", "bucket", "bucket"}},
+			{keyNamed(TPSBurstKey), []string{"", "", "", "", "0", "3", "50"}},
+			{keyNamed(TPSScopeKey), []string{"", "", "", "", "instance"}},
+			{keyNamed(TPSModeKey), []string{"", "", "", "enforce", "observe", "off"}},
 		} {
-			if value := pick(s.values...); value != "" {
+			if value := pick(s.values...); value != "" && s.k.on(side) {
 				_ = setChecked(s.k, &p, value, at) // a scope that is not for methods is left out
 			}
 		}
@@ -430,12 +587,13 @@ func TestResolveAgainstOracle(t *testing.T) {
 		if rnd.IntN(4) == 0 {
 			return nil
 		}
-		return &Config{
-			Mode:     Mode(pick("", "", "", "enforce", "observe", "off")),
-			Provider: Section{Policies: policies(atDefaults), Services: map[string]Service{"a.B": service(), "g/a.B:1.0": service()}},
-		}
+		c := &Config{Mode: Mode(pick("", "", "", "enforce", "observe", "off"))}
+		*c.section(side) = Section{Policies: policies(atDefaults), Services: map[string]Service{"a.B": service(), "g/a.B:1.0": service()}}
+		return c
 	}
-	for range 10_000 {
+	ownBudgets, declared := 0, 0
+	for i := range 10_000 {
+		side = both[i%2]
 		sources := [...]*Config{config(), config(), config()}
 		var s Store
 		env := Mode(pick("", "", "", "enforce", "observe", "off"))
@@ -448,7 +606,7 @@ func TestResolveAgainstOracle(t *testing.T) {
 			p := service()
 			params = &p
 		}
-		o := oracle{env: env}
+		o := oracle{side: uint8(side), env: env}
 		for _, c := range sources {
 			if c == nil {
 				c = &Config{}
@@ -458,7 +616,21 @@ func TestResolveAgainstOracle(t *testing.T) {
 		if params != nil {
 			o.params = (&Config{Provider: Section{Services: map[string]Service{"params": *params}}}).settings()
 		}
-		got := s.View().Resolve(Provider, exactKey, "M", params)
+		var provider *Service
+		if rnd.IntN(2) > 0 {
+			p := service()
+			provider = &p
+			o.provider = (&Config{Provider: Section{Services: map[string]Service{"params": p}}}).settings()
+		}
+		got := s.View().ResolveDeclared(side, exactKey, "M", params, provider)
+		require.Equal(t, o.actives(), got.Actives, "%+v", o)
+		require.Equal(t, o.tps(), got.TPS, "%+v", o)
+		if got.TPS.Own {
+			ownBudgets++
+		}
+		if got.Actives.Declared {
+			declared++
+		}
 		shared, own := o.executes()
 		require.Equal(t, shared, got.SharedExecutes, "%+v", o)
 		require.Equal(t, own, got.Executes, "%+v", o)
@@ -473,21 +645,26 @@ func TestResolveAgainstOracle(t *testing.T) {
 			seen[s] = true
 		}
 	}
+	assert.Greater(t, ownBudgets, 1000)
+	assert.Greater(t, declared, 50)
 }
 
 type oracle struct {
+	side    uint8
 	sources []map[settingKey]string
 	params  map[settingKey]string
-	env     Mode
+	// provider is what the provider declared, laid out as params are.
+	provider map[settingKey]string
+	env      Mode
 }
 
 // find is the text of a key at the first of the levels that has one, or "".
 func (o oracle) find(key string, levels ...string) string {
 	for _, l := range levels {
 		places := map[string][]settingKey{
-			"method":  {{0, "g/a.B:1.0", "m", key}, {0, "a.B", "m", key}},
-			"service": {{0, "g/a.B:1.0", "", key}, {0, "a.B", "", key}},
-			"side":    {{0, "", "", key}},
+			"method":  {{o.side, "g/a.B:1.0", "m", key}, {o.side, "a.B", "m", key}},
+			"service": {{o.side, "g/a.B:1.0", "", key}, {o.side, "a.B", "", key}},
+			"side":    {{o.side, "", "", key}},
 		}[l]
 		for _, source := range o.sources {
 			for _, p := range places {
@@ -504,7 +681,8 @@ func (o oracle) find(key string, levels ...string) string {
 	return ""
 }
 
-func (o oracle) executes() (shared, own Limit) {
+// mode is a guard's, joined with the one for all.
+func (o oracle) mode(key string) Mode {
 	mode := o.sources[0][settingKey{side: noSide, key: "mode"}]
 	for _, next := range []string{string(o.env), o.sources[1][settingKey{side: noSide, key: "mode"}], o.sources[2][settingKey{side: noSide, key: "mode"}]} {
 		if mode == "" {
@@ -512,7 +690,66 @@ func (o oracle) executes() (shared, own Limit) {
 		}
 	}
 	weakness := map[string]int{"": 0, "enforce": 0, "observe": 1, "off": 2}
-	weaker := []Mode{Enforce, Observe, Off}[max(weakness[mode], weakness[o.find("executes.mode", "method", "service", "side")])]
+	return []Mode{Enforce, Observe, Off}[max(weakness[mode], weakness[o.find(key, "method", "service", "side")])]
+}
+
+func (o oracle) actives() WaitLimit {
+	text, declared := o.find("actives", "method", "service", "side"), false
+	for _, method := range []string{"m", ""} {
+		if value, ok := o.provider[settingKey{0, "params", method, "actives"}]; ok && text == "" && o.side == 1 {
+			text, declared = value, true
+		}
+	}
+	if text == "" {
+		return WaitLimit{}
+	}
+	n, _ := strconv.Atoi(text)
+	if o.side == 0 {
+		return WaitLimit{Set: true, Limit: max(n, 0)}
+	}
+	wait := time.Duration(-1)
+	if text := o.find("actives.wait", "method", "service", "side"); text != "" {
+		wait, _ = time.ParseDuration(text)
+	}
+	return WaitLimit{Set: true, Limit: max(n, 0), Wait: wait, Mode: o.mode("actives.mode"), Declared: declared}
+}
+
+func (o oracle) tps() RateLimit {
+	budget := []string{"tps", "tps.interval", "tps.algorithm", "tps.burst", "tps.scope"}
+	own := false
+	for _, key := range budget {
+		own = own || o.find(key, "method") != ""
+	}
+	found := map[string]string{}
+	for _, key := range budget {
+		found[key] = o.find(key, "service", "side")
+		if own {
+			found[key] = o.find(key, "method", "service", "side")
+		}
+	}
+	if found["tps"] == "" {
+		return RateLimit{}
+	}
+	l := RateLimit{Set: true, Interval: time.Minute, Algorithm: "sliding", Mode: o.mode("tps.mode"), Own: own}
+	n, _ := strconv.Atoi(found["tps"])
+	l.Rate = max(n, 0)
+	if text := found["tps.interval"]; text != "" {
+		l.Interval, _ = time.ParseDuration(text)
+	}
+	if text := found["tps.algorithm"]; text != "" {
+		l.Algorithm = Algorithm(text)
+	}
+	if l.Algorithm == "bucket" {
+		l.Burst, _ = strconv.Atoi(found["tps.burst"])
+	}
+	return l
+}
+
+func (o oracle) executes() (shared, own Limit) {
+	if o.side == 1 {
+		return Limit{}, Limit{}
+	}
+	weaker := o.mode("executes.mode")
 	limit := func(scope string, levels ...string) Limit {
 		text := o.find("executes", levels...)
 		if text == "" {

@@ -21,6 +21,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var errValue = errors.New("not allowed")
@@ -43,6 +44,42 @@ func parseLimit(s string) (int, error) {
 		return 0, errValue
 	}
 	return int(n), nil
+}
+
+// parseCount is [parseLimit] for what cannot be negative.
+func parseCount(s string) (int, error) {
+	n, err := parseLimit(s)
+	if err != nil || n < 0 {
+		return 0, errValue
+	}
+	return n, nil
+}
+
+// durationIn reads a duration of at least min and at most max.
+func durationIn(min, max time.Duration) func(string) (time.Duration, error) {
+	return func(s string) (time.Duration, error) {
+		d, err := parseDuration(s)
+		if err != nil || d < min || d > max {
+			return 0, errValue
+		}
+		return d, nil
+	}
+}
+
+// parseDuration reads a whole number of milliseconds, written as [parseLimit]
+// has it, or a duration as Go writes it. No sign is taken.
+func parseDuration(s string) (time.Duration, error) {
+	if s == "" || s[0] == '-' || s[0] == '+' {
+		return 0, errValue
+	}
+	if strings.Trim(s, "0123456789") != "" {
+		return time.ParseDuration(s)
+	}
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || ms > math.MaxInt64/int64(time.Millisecond) || s[0] == '0' && len(s) > 1 {
+		return 0, errValue
+	}
+	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // parseRatio reads a decimal fraction from 0 to 1, without needless zeros in front.
@@ -80,6 +117,11 @@ func parseOneOf[T ~string](s string, allowed ...T) (T, error) {
 		}
 	}
 	return "", errValue
+}
+
+// oneOf is [parseOneOf] of the words that are allowed.
+func oneOf[T ~string](allowed ...T) func(string) (T, error) {
+	return func(s string) (T, error) { return parseOneOf(s, allowed...) }
 }
 
 // expand replaces ${NAME} and ${NAME:default} by the environment's value, which

@@ -18,6 +18,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -47,6 +48,67 @@ func TestRegression_LeadingZeros(t *testing.T) {
 	for _, text := range []string{"010", "007", "00", "-01", "08", "0000000001"} {
 		_, err := parseLimit(text)
 		assert.Error(t, err, text)
+	}
+}
+
+func TestParseCount(t *testing.T) {
+	for text, want := range map[string]int{"0": 0, "-0": 0, "1": 1, "2147483647": math.MaxInt32} {
+		got, err := parseCount(text)
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "-1", "2147483648", "-2147483648", "1.0", "x"} {
+		_, err := parseCount(text)
+		assert.Error(t, err, "%q", text)
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"0": 0, "1": time.Millisecond, "1500": 1500 * time.Millisecond, "86400000": 24 * time.Hour, "9223372036854": 9223372036854 * time.Millisecond,
+		"1ns": 1, "1us": time.Microsecond, "1µs": time.Microsecond, "1μs": time.Microsecond, "250ms": 250 * time.Millisecond, "1s": time.Second, "1.5s": 1500 * time.Millisecond,
+		"1m30s": 90 * time.Second, "2h": 2 * time.Hour, "0s": 0, "0h0m0s": 0, ".5s": 500 * time.Millisecond, "1.s": time.Second, "01s": time.Second, "1s1s": 2 * time.Second,
+	} {
+		got, err := parseDuration(text)
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{
+		"", " ", "-1", "+1", "-0", "-1s", "+1s", "-0s", "00", "01", "0001", "1.5", "1e3", "0x1", "1_000", " 1", "1 ", "1s ", " 1s", "1 s", "1S", "1sec", "1d", "s", ".s", "ms", "1m 30s", "1s1",
+		"9223372036855", "9223372036854775807", "9223372036854775808", "9999999h", strings.Repeat("9", 5000), strings.Repeat("9", 5000) + "s",
+		"١s", "１s", "1ｓ", "Inf", "NaN", "null", "1s\x00", "\xff", "1\n",
+	} {
+		_, err := parseDuration(text)
+		assert.Error(t, err, "%q", text)
+	}
+	in := durationIn(time.Millisecond, time.Second)
+	for _, text := range []string{"1", "1ms", "1000", "1s", "1000ms", "0.5s"} {
+		_, err := in(text)
+		assert.NoError(t, err, text)
+	}
+	for _, text := range []string{"0", "0s", "999us", "999999ns", "1001", "1s1ns", "x", ""} {
+		d, err := in(text)
+		assert.ErrorIs(t, err, errValue, text)
+		assert.Zero(t, d)
+	}
+}
+
+func TestParseRate(t *testing.T) {
+	for text, want := range map[string]rate{
+		"200/1s": {200, time.Second}, "200/s": {200, time.Second}, "30/m": {30, time.Minute}, "1/2s": {1, 2 * time.Second}, "100/500ms": {100, 500 * time.Millisecond},
+		"5/h": {5, time.Hour}, "1/ms": {1, time.Millisecond}, "0/s": {0, time.Second}, "2147483647/24h": {math.MaxInt32, 24 * time.Hour}, "7/1m30s": {7, 90 * time.Second},
+		"7/1000us": {7, time.Millisecond},
+	} {
+		got, err := parseRate(text)
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{
+		"", "/", "200", "200/", "/s", "200//s", "200/s/s", "200/ s", "200 /s", " 200/s", "200/s ", "-1/s", "-0/s", "+1/s", "1.5/s", "0200/s", "1e3/s", "x/s", "2147483648/s",
+		"200/1", "200/0", "200/1000", "200/0s", "200/999us", "200/us", "200/ns", "200/d", "200/24h1ms", "200/25h", "200/-1s", "200/+1s", "200/S", "200/sec", "200:1s", "200\\s",
+	} {
+		_, err := parseRate(text)
+		assert.Error(t, err, "%q", text)
 	}
 }
 

@@ -16,6 +16,8 @@ package conf
 
 import (
 	"encoding/json"
+	"math"
+	"strings"
 )
 
 //go:generate sh -c "go run ../cmd/weir schema > ../docs/weir.schema.json"
@@ -73,6 +75,7 @@ func sideSchema(side Side) map[string]any {
 }
 
 // levelSchema has every key in its flat form and, where it has parts, as a map.
+// That a key must not stand beside another in the flat form is left to the parser.
 func levelSchema(side Side, at level) map[string]any {
 	out := map[string]any{}
 	for _, k := range keys {
@@ -95,7 +98,31 @@ func levelSchema(side Side, at level) map[string]any {
 				parts[part] = s
 			}
 		}
-		out[k.section()] = map[string]any{"description": k.doc, "anyOf": []any{parts["limit"], object(parts)}}
+		whole := object(parts)
+		if clashes := k.clashes(); len(clashes) > 0 {
+			whole["not"] = map[string]any{"anyOf": clashes}
+		}
+		out[k.section()] = map[string]any{"description": k.doc, "anyOf": []any{parts["limit"], whole}}
+	}
+	return out
+}
+
+// clashes are the pairs of parts of a key that must not stand together.
+func (k *key) clashes() []any {
+	part := func(name string) string {
+		if name == k.section() {
+			return "limit"
+		}
+		part, _ := cutKey(name, k.section())
+		return part
+	}
+	var out []any
+	for _, short := range keys {
+		for _, long := range short.standsFor {
+			if strings.HasPrefix(short.section(), k.section()+".") {
+				out = append(out, map[string]any{"required": []string{part(short.section()), part(keyNamed(long).section())}})
+			}
+		}
 	}
 	return out
 }
@@ -113,8 +140,15 @@ func keySchema(k *key) map[string]any {
 	case "integer", "number":
 		s = map[string]any{"anyOf": []any{
 			map[string]any{"type": k.kind, "minimum": k.min, "maximum": k.max},
-			placeholder(numberPattern(k.kind)),
+			placeholder(numberPattern(k)),
 		}}
+	case "duration":
+		s = map[string]any{"anyOf": []any{
+			map[string]any{"type": "integer", "minimum": math.Ceil(k.min / 1e6), "maximum": math.Floor(k.max / 1e6)},
+			placeholder(`^((0|[1-9][0-9]*)|` + durationPattern + `)$`),
+		}}
+	case "rate":
+		s = placeholder(`^(0|[1-9][0-9]*)/(ms|s|m|h|` + durationPattern + `)$`)
 	case "boolean":
 		s = booleanSchema()
 	default:
@@ -124,12 +158,19 @@ func keySchema(k *key) map[string]any {
 }
 
 // numberPattern is a number in quotes, which is read like one without.
-func numberPattern(kind string) string {
-	if kind == "integer" {
+func numberPattern(k *key) string {
+	switch {
+	case k.kind == "integer" && k.min < 0:
 		return `^-?(0|[1-9][0-9]{0,9})$`
+	case k.kind == "integer":
+		return `^(-?0|[1-9][0-9]{0,9})$`
 	}
 	return `^(0(\.[0-9]*)?|\.[0-9]+|1(\.0*)?)$`
 }
+
+// durationPattern is the form of a duration as Go writes it. Its range is more
+// than a pattern can say.
+const durationPattern = `(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
 
 const placeholderPattern = `\$\{[^}]+\}`
 

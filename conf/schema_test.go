@@ -96,6 +96,13 @@ func (s schema) word(rule map[string]any, word string, arg, value any) bool {
 			}
 		}
 		return false
+	case "required":
+		for _, name := range arg.([]any) {
+			if _, ok := object[name.(string)]; isObject && !ok {
+				return false
+			}
+		}
+		return true
 	case "minimum":
 		return !isNumber || number >= arg.(float64)
 	case "maximum":
@@ -189,6 +196,7 @@ func TestSchemaAcceptsTheGood(t *testing.T) {
 	for _, doc := range []string{
 		full, dubboFile, "weir:", "weir: {}", "weir: {provider: , consumer: ~}", "{}", "a: 1",
 		"weir: {provider: {executes: '5', stats: '1', services: {a.B: {executes: {limit: '-3'}, methods: }}}}",
+		"weir: {provider: {tps: {rate: '${RATE:200/1s}', burst: '${N}'}, services: {a.B: {tps: {interval: '1${N}', limit: '${N}'}}}}, consumer: {actives: {wait: '${WAIT:200ms}'}}}",
 		"weir: {mode: '${M:off}', auto-chain: '${A}', retry-refused: '${R:0.1}', provider: {executes: '${N}', services: {g/a.B:1.0: {executes: {limit: '1${N}'}}}}}",
 	} {
 		assert.True(t, s.accepts(doc), doc)
@@ -198,6 +206,10 @@ func TestSchemaAcceptsTheGood(t *testing.T) {
 		assert.Empty(t, faults, doc)
 	}
 }
+
+// isNumber tells what YAML reads as a number when it stands without quotes. What
+// is longer overflows and stays text.
+var isNumber = regexp.MustCompile(`^-?[0-9]{1,300}$`)
 
 // The schema and the parser must agree on what is right: an editor that marks
 // what is right is as bad as one that does not mark what is wrong.
@@ -214,6 +226,13 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 	// And in quotes: a pattern would be needed that nobody could read.
 	unseenInQuotes := regexp.MustCompile(`^(2147483648|-2147483649|4294967297)$`)
 	plain := regexp.MustCompile(`^[-+.A-Za-z0-9_/%]+$`)
+	// A pattern says the form of a duration or a rate and not its range. So the
+	// schema takes all that have the form, and what the parser takes has it.
+	agreeInForm := func(doc string, k *key, at level, text string) {
+		t.Helper()
+		require.Equal(t, wellFormed(k, text), s.accepts(doc), doc)
+		require.True(t, wellFormed(k, text) || !accepts(t, k, at, text), doc)
+	}
 	n := 0
 	for _, k := range keys {
 		for _, side := range both {
@@ -222,12 +241,22 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 					if text == "-" || strings.Contains(text, "\x00") {
 						continue
 					}
+					formOnly := (k.kind == "duration" || k.kind == "rate") && k.on(side) && k.levels&at != 0
 					structure := text == "" || text == "''" || text[0] == '[' || text[0] == '{'
 					if structure || plain.MatchString(text) && !unseen.MatchString(text) {
-						agree(document(side, at, k.section()+": "+text))
+						if doc := document(side, at, k.section()+": "+text); formOnly && !structure && !isNumber.MatchString(text) {
+							agreeInForm(doc, k, at, text)
+						} else {
+							agree(doc)
+						}
 						n++
 					}
-					if quoted := inQuotes(text); quoted != "" && !unseenInQuotes.MatchString(text) {
+					switch quoted := inQuotes(text); {
+					case quoted == "":
+					case formOnly:
+						agreeInForm(document(side, at, k.section()+": "+quoted), k, at, text)
+						n++
+					case !unseenInQuotes.MatchString(text):
 						agree(document(side, at, k.section()+": "+quoted))
 						n++
 					}
@@ -246,6 +275,13 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 		"weir: {provider: {executes: {other: 3}}}", "weir: {provider: {executes: {limit: }}}", "weir: {provider: {executes.limit: 3}}", "weir: {consumer: {executes: {limit: 3}}}",
 		"weir: {provider: {services: {a.B: {methods: {m: {executes: {scope: service}}}}}}}", "weir: {provider: {services: {a.B: {methods: {m: {executes: {scope: protocol}}}}}}}",
 		"weir: {provider: {services: {a.B: {executes: {scope: service}}}}}",
+		"weir: {consumer: {actives: {limit: 10, wait: 200ms, mode: enforce}}}", "weir: {consumer: {actives: {}}}", "weir: {consumer: {actives: {other: 1}}}", "weir: {consumer: {actives: {wait: 25}}}",
+		"weir: {provider: {actives: {limit: 10}}}", "weir: {provider: {actives: 10}}", "weir: {provider: {actives: {wait: 200ms}}}", "weir: {provider: {actives: {mode: off}}}", "weir: {provider: {actives.wait: 1}}",
+		"weir: {provider: {tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe, scope: instance}}}", "weir: {consumer: {tps: {limit: 200, interval: 1s}}}",
+		"weir: {provider: {tps: {rate: 200/1s, limit: 3}}}", "weir: {provider: {tps: {interval: 3, rate: 200/1s}}}", "weir: {provider: {services: {a.B: {methods: {m: {tps: {limit: 3, interval: 3, rate: 3/s}}}}}}}",
+		"weir: {provider: {tps: {rate: 200}}}", "weir: {provider: {tps: {rate: {limit: 3}}}}", "weir: {provider: {tps: {scope: cluster}}}", "weir: {provider: {tps: {burst: -1}}}", "weir: {provider: {tps: {burst: '-1'}}}",
+		"weir: {provider: {tps: {burst: '-0'}}}", "weir: {provider: {tps: {burst: 1.5}}}", "weir: {provider: {tps: 200/1s}}", "weir: {provider: {tps: {limit: 200/1s}}}", "weir: {provider: {tps.limit: 3}}",
+		"weir: {provider: {tps.rate: 200/s, tps.algorithm: fixed}}", "weir: {provider: {tps: {algorithm: fixed}, tps.rate: 200/s}}", "weir: {provider: {tps: {}}}", "weir: {provider: {tps: }}",
 	} {
 		agree(doc)
 	}

@@ -207,7 +207,7 @@ func Differences(v *View, side Side, service ServiceKey, protocolA string, a *Se
 	var faults []Fault
 	apart := func(method string) bool {
 		for _, s := range [...]*Service{a, b} {
-			r := resolver{view: v, side: side, service: service, method: method, params: s}
+			r := newResolver(v, side, service, method, s)
 			if scope, _, _, _ := r.lookup(keyNamed(ExecutesScopeKey), anywhere); scope != string(ScopeProtocol) {
 				return false
 			}
@@ -216,8 +216,12 @@ func Differences(v *View, side Side, service ServiceKey, protocolA string, a *Se
 	}
 	compare := func(method string) {
 		for _, k := range keys {
-			va, own := a.say(k, method)
-			vb, ownB := b.say(k, method)
+			say := (*Service).say
+			if method != "" && slices.Contains(budgetKeys, k.name) {
+				say = (*Service).sayOwn // its own budget, or the one that all share
+			}
+			va, own := say(a, k, method)
+			vb, ownB := say(b, k, method)
 			if va == vb || ofExecutes(k) && apart(method) {
 				continue
 			}
@@ -261,4 +265,9 @@ func (s *Service) say(k *key, method string) (text string, own bool) {
 	}
 	text, _ = s.get(k, atService, "")
 	return text, false
+}
+
+// sayOwn is [Service.say] of the method alone.
+func (s *Service) sayOwn(k *key, method string) (text string, own bool) {
+	return s.get(k, atMethod, method)
 }

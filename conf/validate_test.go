@@ -15,6 +15,7 @@
 package conf
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -117,6 +118,26 @@ func spoil(p *Policies) {
 		}
 		*p.Executes = Executes{Scope: "spoilt"}
 	}
+	if p.Actives != nil {
+		if p.Actives.Limit != nil {
+			*p.Actives.Limit = 999
+		}
+		if p.Actives.Wait != nil {
+			*p.Actives.Wait = 999
+		}
+		*p.Actives = Actives{Mode: "spoilt"}
+	}
+	if p.TPS != nil {
+		for _, n := range []*int{p.TPS.Limit, p.TPS.Burst} {
+			if n != nil {
+				*n = 999
+			}
+		}
+		if p.TPS.Interval != nil {
+			*p.TPS.Interval = 999
+		}
+		*p.TPS = TPS{Algorithm: "spoilt"}
+	}
 	if p.RetryRefused != nil {
 		*p.RetryRefused = 0.999
 	}
@@ -184,8 +205,14 @@ func TestConflictsCoverEveryKey(t *testing.T) {
 			for _, at := range allLevels {
 				if c := codeConfig(k.sides[0], at, p); k.levels&at != 0 {
 					faults := Conflicts("a", c, "b", c)
-					require.Len(t, faults, 1)
-					require.Equal(t, k.section(), faults[0].Key)
+					var got, want []string
+					for _, f := range faults {
+						got = append(got, f.Key)
+					}
+					for _, o := range k.stands() {
+						want = append(want, o.section())
+					}
+					require.ElementsMatch(t, want, got)
 					n++
 				}
 			}
@@ -288,4 +315,44 @@ func TestRegression_StatisticsAreSharedInAnyScope(t *testing.T) {
 	require.Len(t, faults, 1)
 	assert.Equal(t, StatsKey, faults[0].Key)
 	assert.Equal(t, "the same for all protocols", faults[0].Allowed)
+}
+
+// A method's budget is its own or the service's, so a value that is the same as
+// the service's is not the same as none.
+func TestDifferencesOfBudgets(t *testing.T) {
+	differ := func(a, b *Service) []string {
+		var out []string
+		for _, f := range Differences(&View{}, Provider, ServiceKey{Interface: "a.B"}, "tri", a, "dubbo", b) {
+			out = append(out, strings.TrimPrefix(strings.TrimSuffix(f.String(), "; allowed: the same for all protocols"), "params side=provider service=a.B "))
+		}
+		return out
+	}
+	for _, same := range [][2]*Service{
+		{params(t, "tps", "5", "actives", "3"), params(t, "tps", "5", "actives", "3")},
+		{params(t, "tps.rate", "200/s"), params(t, "tps", "200", "tps.interval", "1000")},
+		{params(t, "tps", "5", "tps.interval", "60s"), params(t, "tps", "5", "tps.interval", "1m")},
+		{params(t, "methods.m.tps.rate", "5/s"), params(t, "methods.M.tps.rate", "5/1s")},
+		{params(t, "actives", "5"), params(t, "actives", "5", "methods.m.actives", "5")},
+		{params(t, "tps", "5", "tps.mode", "off"), params(t, "tps", "5", "tps.mode", "off", "methods.m.tps.mode", "off")},
+	} {
+		assert.Empty(t, differ(same[0], same[1]))
+		assert.Empty(t, differ(same[1], same[0]))
+	}
+	assert.Equal(t, []string{
+		`key=actives value="4": protocols share a service's limits, but tri says "3" and dubbo says "4"`,
+		`key=tps: protocols share a service's limits, but tri says "5" and dubbo says nothing`,
+		`key=tps.algorithm value="fixed": protocols share a service's limits, but tri says nothing and dubbo says "fixed"`,
+	}, differ(params(t, "tps", "5", "actives", "3"), params(t, "actives", "4", "tps.algorithm", "fixed")))
+	assert.Equal(t, []string{
+		`key=tps value="6": protocols share a service's limits, but tri says "5" and dubbo says "6"`,
+	}, differ(params(t, "tps", "5", "methods.m.tps", "1"), params(t, "tps", "6", "methods.m.tps", "1")))
+	assert.Equal(t, []string{
+		`method=m key=tps value="5": protocols share a service's limits, but tri says nothing and dubbo says "5"`,
+	}, differ(params(t, "tps", "5"), params(t, "tps", "5", "methods.m.tps", "5")))
+	assert.Equal(t, []string{
+		`method=m key=tps.interval: protocols share a service's limits, but tri says "1s" and dubbo says nothing`,
+	}, differ(params(t, "tps", "5", "methods.m.tps.interval", "1s"), params(t, "tps", "5", "methods.m.tps.mode", "enforce", "tps.mode", "enforce"))[1:2])
+
+	// Each protocol counts its executes by itself then, and nothing else.
+	assert.Len(t, differ(params(t, "executes.scope", "protocol", "tps", "5", "executes", "1"), params(t, "executes.scope", "protocol", "tps", "6", "executes", "2")), 1)
 }

@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,13 @@ var values = []string{
 	" 3", "3 ", "\t3", "3\n", "\u00a03", "0x2", "0b1", "0o7", "010", "00", "1e3", "1E-1", "+3", "+0.5", "1_000", "1 000", "1,000",
 	"ten", "letters", "x", "a3", "3a", "--1", "-", "+", "NaN", "Inf", "-Inf", ".inf", ".nan", "Infinity",
 	"1s", "100ms", "1m30s", "PT1S", "50%", "1k", "1Ki", "100/s",
+	"1ns", "999us", "1000us", "1500µs", "1500μs", "1.5ms", "1ms", "0ms", "0s", "1.5s", ".5s", "1.s", ".s", "s", "ms", "01s", "1s1s", "30s1m", "1m", "24h", "24h0m0s",
+	"24h1ms", "23h59m59.999s", "25h", "9999999h", "9223372037s", "-1s", "-0s", "+1s", "1 s", " 1s", "1s ", "1S", "1MS", "1sec", "1d", "1m 30s", "1s.", "1,5s", "1e3s", "0x1s", "1s2", "1:30",
+	"86400000", "86400001", "9223372036854", "9223372036855", "9223372036854775807", "9223372036854775808",
+	"200/1s", "200/s", "30/m", "5/h", "100/500ms", "1/ms", "1/2s", "0/s", "0/1s", "2147483647/s", "2147483648/s", "99999999999999999999/s", "-1/s", "-0/s", "+1/s", "0200/s", "1.5/s", "1e3/s", "x/s",
+	"200/0s", "200/0", "200/1", "200/1000", "200/24h", "200/25h", "200/999us", "200/us", "200/ns", "200/1m30s", "200/1.5s", "200/-1s", "200/+1s", "200/d", "200/S", "200/sec",
+	"200/", "/s", "/", "//", "200//s", "200/1s/", "200/1s/2s", "200/ 1s", "200 /1s", " 200/1s", "200/1s ", "200 / s", "200\\s", "200/s/s", "200 per s", "200/١s", "２/s",
+	"sliding", "fixed", "bucket", "Sliding", "leaky", "window", "token-bucket",
 	"١٢", "３", "²", "Ⅷ", "½", "−1", "１.５",
 	"true", "false", "True", "FALSE", "yes", "no", "on", "t",
 	"null", "~", "nil", "none", "undefined", "unlimited", "-∞",
@@ -50,6 +58,62 @@ var (
 	wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 	fraction    = regexp.MustCompile(`^((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)$`)
 )
+
+var (
+	bareNumber    = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
+	goDuration    = regexp.MustCompile(`^(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$`)
+	goPart        = regexp.MustCompile(`([0-9.]+)([^0-9.]+)`)
+	nanosecondsOf = map[string]int64{"ns": 1, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}
+)
+
+// nanoseconds is what a duration as Go writes it stands for, nil when it is none.
+func nanoseconds(text string) *big.Rat {
+	if !goDuration.MatchString(text) {
+		return nil
+	}
+	sum := new(big.Rat)
+	for _, part := range goPart.FindAllStringSubmatch(text, -1) {
+		n, _ := new(big.Rat).SetString(strings.TrimSuffix("0"+part[1], "."))
+		sum.Add(sum, n.Mul(n, new(big.Rat).SetInt64(nanosecondsOf[part[2]])))
+	}
+	return sum
+}
+
+// settingNanoseconds also takes a whole number of milliseconds.
+func settingNanoseconds(text string) *big.Rat {
+	if bareNumber.MatchString(text) {
+		text += "ms"
+	}
+	return nanoseconds(text)
+}
+
+// rateOf parts the text of a rate, which is calls per nanoseconds.
+func rateOf(text string) (calls, per *big.Rat, ok bool) {
+	before, after, _ := strings.Cut(text, "/")
+	if slices.Contains([]string{"ms", "s", "m", "h"}, after) {
+		after = "1" + after
+	}
+	per = nanoseconds(after)
+	if !bareNumber.MatchString(before) || per == nil {
+		return nil, nil, false
+	}
+	calls, _ = new(big.Rat).SetString(before)
+	return calls, per, true
+}
+
+// wellFormed says whether the text is right but perhaps out of range. What is
+// in range too is what accepts tells.
+func wellFormed(k *key, text string) bool {
+	if k.kind == "duration" {
+		return settingNanoseconds(text) != nil
+	}
+	_, _, ok := rateOf(text)
+	return ok
+}
+
+func within(n *big.Rat, from, to int64) bool {
+	return n.Cmp(new(big.Rat).SetInt64(from)) >= 0 && n.Cmp(new(big.Rat).SetInt64(to)) <= 0
+}
 
 // accepts says whether the row of the key allows the text.
 func accepts(t *testing.T, k *key, at level, text string) bool {
@@ -67,6 +131,12 @@ func accepts(t *testing.T, k *key, at level, text string) bool {
 		}
 		f, err := strconv.ParseFloat(text, 64)
 		return err == nil && f >= k.min && f <= k.max
+	case "duration":
+		d := settingNanoseconds(text)
+		return d != nil && within(d, int64(k.min), int64(k.max))
+	case "rate":
+		calls, per, ok := rateOf(text)
+		return ok && within(calls, 0, math.MaxInt32) && within(per, 1e6, 24*3600e9)
 	case "boolean":
 		return slices.Contains([]string{"true", "false", "1", "0"}, text)
 	case "string":
@@ -89,11 +159,39 @@ func same(t *testing.T, k *key, text, got string) {
 		require.NoError(t, errA)
 		require.NoError(t, errB)
 		require.InDelta(t, a, b, 0, "%s=%q", k.name, text)
+	case "duration":
+		require.Zero(t, settingNanoseconds(text).Cmp(nanoseconds(got)), "%s=%q is %s", k.name, text, got)
+	case "rate":
+		calls, per, _ := rateOf(text)
+		gotCalls, gotPer, ok := rateOf(got)
+		require.True(t, ok, got)
+		require.Zero(t, calls.Cmp(gotCalls), "%s=%q is %s", k.name, text, got)
+		require.Zero(t, per.Cmp(gotPer), "%s=%q is %s", k.name, text, got)
 	case "boolean":
 		require.Equal(t, text == "true" || text == "1", got == "true", "%s=%q", k.name, text)
 	default:
 		require.Equal(t, text, got, k.name)
 	}
+}
+
+// held is the text of what a level has of a key. A rate is held by the two keys
+// that it stands for.
+func held(k *key, p *Policies) (string, bool) {
+	if k.kind != "rate" {
+		return k.get(p)
+	}
+	if p.TPS == nil || p.TPS.Limit == nil || p.TPS.Interval == nil {
+		return "", false
+	}
+	return fmt.Sprintf("%d/%v", *p.TPS.Limit, *p.TPS.Interval), true
+}
+
+// stands are the keys that hold what k was set to.
+func (k *key) stands() []*key {
+	if k.name == "tps.rate" {
+		return []*key{keyNamed("tps"), keyNamed("tps.interval")}
+	}
+	return []*key{k}
 }
 
 var allLevels = []level{atDefaults, atService, atMethod}
@@ -110,8 +208,11 @@ func TestKeysAreComplete(t *testing.T) {
 		assert.NotEmpty(t, k.doc, k.name)
 		assert.True(t, strings.HasSuffix(k.doc, "."), k.name)
 		assert.Equal(t, k.kind == "string", len(k.enum) > 0, k.name)
-		if k.kind == "integer" || k.kind == "number" {
+		if k.kind == "integer" || k.kind == "number" || k.kind == "duration" {
 			assert.Less(t, k.min, k.max, k.name)
+		}
+		for _, name := range k.standsFor {
+			assert.NotNil(t, keyNamed(name), k.name)
 		}
 		for _, e := range k.enum {
 			assert.Contains(t, k.allowed, e, k.name)
@@ -131,7 +232,7 @@ func TestKeysSetAndGet(t *testing.T) {
 		for _, text := range values {
 			var p Policies
 			err := k.set(&p, text)
-			got, ok := k.get(&p)
+			got, ok := held(k, &p)
 			require.Equal(t, accepts(t, k, atService, text), err == nil, "%s=%q", k.name, shorten(text))
 			require.Equal(t, err == nil, ok, "%s=%q", k.name, shorten(text))
 			if err != nil {
@@ -171,7 +272,7 @@ func TestValuesInParams(t *testing.T) {
 				for _, text := range values {
 					got, faults := inParams(side, at, k.name, text)
 					policies := got.level(at)
-					value, set := k.get(&policies)
+					value, set := held(k, &policies)
 					where := fmt.Sprintf("%s %s=%q", side, k.name, shorten(text))
 					if k.on(side) && k.levels&at != 0 && accepts(t, k, at, text) {
 						require.Empty(t, faults, where)
@@ -259,7 +360,7 @@ func checkYAML(t *testing.T, k *key, side Side, at level, doc, faultKey, text st
 	cfg, found, faults := ParseYAML("weir.yaml", []byte(doc))
 	require.True(t, found, doc)
 	policies := cfg.policies(side, at)
-	value, set := k.get(&policies)
+	value, set := held(k, &policies)
 	if k.on(side) && k.levels&at != 0 && accepts(t, k, at, text) {
 		require.Empty(t, faults, doc)
 		require.True(t, set, doc)
@@ -315,7 +416,7 @@ func TestValuesInYAMLWithoutQuotes(t *testing.T) {
 						cfg, _, faults := ParseYAML("weir.yaml", []byte(doc))
 						require.Empty(t, faults, doc)
 						p := cfg.policies(side, at)
-						got, _ := k.get(&p)
+						got, _ := held(k, &p)
 						require.Equal(t, lower, got, "True is true in YAML")
 						continue
 					}
@@ -374,7 +475,7 @@ func TestNothingForValueInYAML(t *testing.T) {
 				assert.Equal(t, k.allowed, f.Allowed, doc)
 				assert.Equal(t, tt.problem, f.Problem, doc)
 				p := cfg.policies(side, at)
-				_, set := k.get(&p)
+				_, set := held(k, &p)
 				assert.False(t, set, doc)
 			}
 			for _, yaml := range []string{"{a: 1}", "{limit: {limit: 3}}", "\n                a: 1"} {
@@ -386,7 +487,7 @@ func TestNothingForValueInYAML(t *testing.T) {
 				assert.NotEmpty(t, f.Problem, doc)
 				assert.NotEmpty(t, f.Allowed, doc)
 				p := cfg.policies(side, at)
-				_, set := k.get(&p)
+				_, set := held(k, &p)
 				assert.False(t, set, doc)
 			}
 		}
@@ -417,6 +518,22 @@ func TestValuesInCode(t *testing.T) {
 		{ExecutesScopeKey, "cluster", Policies{Executes: &Executes{Scope: "cluster"}}},
 		{ExecutesScopeKey, " method", Policies{Executes: &Executes{Scope: " method"}}},
 		{ExecutesModeKey, "Off", Policies{Executes: &Executes{Mode: "Off"}}},
+		{ActivesKey, "2147483648", Policies{Actives: &Actives{Limit: Of(1 << 31)}}},
+		{ActivesModeKey, "on", Policies{Actives: &Actives{Mode: "on"}}},
+		{ActivesWaitKey, "-1ns", Policies{Actives: &Actives{Wait: Of(-time.Nanosecond)}}},
+		{ActivesWaitKey, "24h0m0.000000001s", Policies{Actives: &Actives{Wait: Of(24*time.Hour + 1)}}},
+		{ActivesWaitKey, "-2562047h47m16.854775808s", Policies{Actives: &Actives{Wait: Of(time.Duration(math.MinInt64))}}},
+		{TPSKey, "2147483648", Policies{TPS: &TPS{Limit: Of(1 << 31)}}},
+		{TPSIntervalKey, "0s", Policies{TPS: &TPS{Interval: Of(time.Duration(0))}}},
+		{TPSIntervalKey, "999.999µs", Policies{TPS: &TPS{Interval: Of(time.Millisecond - 1)}}},
+		{TPSIntervalKey, "-1s", Policies{TPS: &TPS{Interval: Of(-time.Second)}}},
+		{TPSIntervalKey, "24h0m0.000000001s", Policies{TPS: &TPS{Interval: Of(24*time.Hour + 1)}}},
+		{TPSAlgorithmKey, "leaky", Policies{TPS: &TPS{Algorithm: "leaky"}}},
+		{TPSBurstKey, "-1", Policies{TPS: &TPS{Burst: Of(-1)}}},
+		{TPSBurstKey, "2147483648", Policies{TPS: &TPS{Burst: Of(1 << 31)}}},
+		{TPSScopeKey, "cluster", Policies{TPS: &TPS{Scope: "cluster"}}},
+		{TPSScopeKey, "method", Policies{TPS: &TPS{Scope: ScopeMethod}}},
+		{TPSModeKey, "Off", Policies{TPS: &TPS{Mode: "Off"}}},
 		{RetryRefusedKey, "NaN", Policies{RetryRefused: Of(math.NaN())}},
 		{RetryRefusedKey, "+Inf", Policies{RetryRefused: Of(math.Inf(1))}},
 		{RetryRefusedKey, "-0.1", Policies{RetryRefused: Of(-0.1)}},
@@ -439,7 +556,7 @@ func TestValuesInCode(t *testing.T) {
 			assert.Equal(t, tt.value, f.Value)
 			assert.Equal(t, k.allowed, f.Allowed)
 			p := out.policies(k.sides[0], at)
-			_, set := k.get(&p)
+			_, set := held(k, &p)
 			assert.False(t, set)
 		}
 	}
@@ -454,7 +571,7 @@ func TestValuesInCode(t *testing.T) {
 				for _, at := range allLevels {
 					out, faults := codeConfig(side, at, p).Checked("code")
 					got := out.policies(side, at)
-					value, set := k.get(&got)
+					value, set := held(k, &got)
 					if k.on(side) && k.levels&at != 0 && accepts(t, k, at, text) {
 						require.Empty(t, faults)
 						require.True(t, set)

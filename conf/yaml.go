@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -275,6 +276,10 @@ func (p *yamlParser) policies(n *yaml.Node, at where, lv level, below string, ou
 			return
 		}
 		done[k.name] = true
+		if problem, allowed := k.clash(done); problem != "" {
+			p.fault(keyNode, at, name, Fault{Value: value.Value, Problem: problem, Allowed: allowed})
+			return
+		}
 		p.scalar(value, at, name, k.allowed, func(s string) error { return setChecked(k, out, s, lv) })
 	}
 	p.eachField(n, at, below, func(name string, keyNode, value *yaml.Node) {
@@ -303,7 +308,7 @@ func (p *yamlParser) policies(n *yaml.Node, at where, lv level, below string, ou
 			}
 			sk := sectionKey(full)
 			if sk == nil {
-				p.fault(subKey, at, full, Fault{Value: subValue.Value, Problem: "unknown key", Allowed: hint(full, k.parts())})
+				p.fault(subKey, at, full, Fault{Value: subValue.Value, Problem: "unknown key", Allowed: hint(full, k.parts(at.side))})
 				return
 			}
 			set(sk, name+"."+sub, subKey, subValue)
@@ -312,19 +317,19 @@ func (p *yamlParser) policies(n *yaml.Node, at where, lv level, below string, ou
 }
 
 // hasParts tells whether the key may be written as a map.
-func (k *key) hasParts() bool { return len(k.parts()) > 0 }
+func (k *key) hasParts() bool {
+	return slices.ContainsFunc(keys, func(o *key) bool { return strings.HasPrefix(o.section(), k.section()+".") })
+}
 
-func (k *key) parts() []string {
+// parts are the names that may stand in that map.
+func (k *key) parts(side Side) []string {
 	var names []string
 	for _, o := range keys {
-		if strings.HasPrefix(o.section(), k.section()+".") {
+		if strings.HasPrefix(o.section(), k.section()+".") && o.on(side) {
 			names = append(names, o.section())
 		}
 	}
-	if names != nil {
-		names = append(names, k.section()+".limit")
-	}
-	return names
+	return append(names, k.section()+".limit")
 }
 
 // scalar hands a single value, placeholders filled in, to set.

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,16 +43,24 @@ weir:
       greet.GreetService:
         executes: {limit: 20, scope: service, mode: enforce}
         business-errors: failure
+        actives: 8
+        tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe}
         methods:
-          SayHello: {executes: 10, executes.mode: observe}
+          SayHello: {executes: 10, executes.mode: observe, tps: {limit: 30, interval: 1m}}
           sayBye:
             executes: -1
             stats: false
       g/greet.GreetService:1.0.0: {executes: 5}
   consumer:
     business-errors: success
+    tps: -1
+    tps.scope: instance
     services:
-      pay.PayService: {retry-refused: 0, stats: 1, methods: {Pay: {stats: 0}}}
+      pay.PayService:
+        retry-refused: 0
+        stats: 1
+        actives: {limit: 10, wait: 200ms, mode: enforce}
+        methods: {Pay: {stats: 0, actives.wait: 0, tps.rate: 1/2s, tps.algorithm: fixed}}
 `
 
 func fullConfig() *Config {
@@ -61,9 +70,12 @@ func fullConfig() *Config {
 			Policies: Policies{Executes: &Executes{Limit: Of(100), Scope: ScopeProtocol}, Stats: Of(true)},
 			Services: map[string]Service{
 				"greet.GreetService": {
-					Policies: Policies{Executes: &Executes{Limit: Of(20), Scope: ScopeService, Mode: Enforce}, BusinessErrors: ErrorsAsFailure},
+					Policies: Policies{
+						Executes: &Executes{Limit: Of(20), Scope: ScopeService, Mode: Enforce}, BusinessErrors: ErrorsAsFailure, Actives: &Actives{Limit: Of(8)},
+						TPS: &TPS{Limit: Of(200), Interval: Of(time.Second), Algorithm: AlgorithmBucket, Burst: Of(50), Mode: Observe},
+					},
 					Methods: map[string]Policies{
-						"sayHello": {Executes: &Executes{Limit: Of(10), Mode: Observe}},
+						"sayHello": {Executes: &Executes{Limit: Of(10), Mode: Observe}, TPS: &TPS{Limit: Of(30), Interval: Of(time.Minute)}},
 						"sayBye":   {Executes: &Executes{Limit: Of(-1)}, Stats: Of(false)},
 					},
 				},
@@ -71,11 +83,14 @@ func fullConfig() *Config {
 			},
 		},
 		Consumer: Section{
-			Policies: Policies{BusinessErrors: ErrorsAsSuccess, RetryRefused: Of(0.2)},
+			Policies: Policies{BusinessErrors: ErrorsAsSuccess, RetryRefused: Of(0.2), TPS: &TPS{Limit: Of(-1), Scope: ScopeInstance}},
 			Services: map[string]Service{
 				"pay.PayService": {
-					Policies: Policies{RetryRefused: Of(0.0), Stats: Of(true)},
-					Methods:  map[string]Policies{"pay": {Stats: Of(false)}},
+					Policies: Policies{RetryRefused: Of(0.0), Stats: Of(true), Actives: &Actives{Limit: Of(10), Wait: Of(200 * time.Millisecond), Mode: Enforce}},
+					Methods: map[string]Policies{"pay": {
+						Stats: Of(false), Actives: &Actives{Wait: Of(time.Duration(0))},
+						TPS: &TPS{Limit: Of(1), Interval: Of(2 * time.Second), Algorithm: AlgorithmFixed},
+					}},
 				},
 			},
 		},
@@ -186,20 +201,39 @@ func TestParseYAMLFaults(t *testing.T) {
 		{"root case", under(" Mode: off\n"), "f:2 key=Mode value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, on-error, retry-refused, provider, consumer"},
 		{"root unlike any", under(" speed: 3\n"), "f:2 key=speed value=\"3\": unknown key; allowed: mode, auto-chain, on-error, retry-refused, provider, consumer"},
 		{"services at the root", under(" services: {}\n"), "f:2 key=services: unknown key; allowed: mode, auto-chain, on-error, retry-refused, provider, consumer"},
-		{"side", under(" provider: {excutes: 3}\n"), "f:2 side=provider key=excutes value=\"3\": unknown key; allowed: did you mean executes? all: executes, executes.scope, executes.mode, stats, business-errors, services"},
-		{"methods at a side", under(" provider: {methods: {}}\n"), "f:2 side=provider key=methods: unknown key; allowed: executes, executes.scope, executes.mode, stats, business-errors, services"},
-		{"service", under(" provider: {services: {a.B: {method: {}}}}\n"), "f:2 side=provider service=a.B key=method: unknown key; allowed: did you mean methods? all: executes, executes.scope, executes.mode, stats, business-errors, methods"},
-		{"mode of a service", under(" provider: {services: {a.B: {mode: off}}}\n"), "f:2 side=provider service=a.B key=mode value=\"off\": unknown key; allowed: executes, executes.scope, executes.mode, stats, business-errors, methods"},
-		{"method", under(" provider: {services: {a.B: {methods: {m: {stat: 1}}}}}\n"), "f:2 side=provider service=a.B method=m key=stat value=\"1\": unknown key; allowed: did you mean stats? all: executes, executes.scope, executes.mode, stats, business-errors"},
-		{"methods of a method", under(" provider: {services: {a.B: {methods: {m: {methods: {}}}}}}\n"), "f:2 side=provider service=a.B method=m key=methods: unknown key; allowed: executes, executes.scope, executes.mode, stats, business-errors"},
+		{"side", under(" provider: {excutes: 3}\n"), "f:2 side=provider key=excutes value=\"3\": unknown key; allowed: did you mean executes? all: " + providerSection + ", services"},
+		{"methods at a side", under(" provider: {methods: {}}\n"), "f:2 side=provider key=methods: unknown key; allowed: " + providerSection + ", services"},
+		{"service", under(" provider: {services: {a.B: {method: {}}}}\n"), "f:2 side=provider service=a.B key=method: unknown key; allowed: did you mean methods? all: " + providerSection + ", methods"},
+		{"mode of a service", under(" provider: {services: {a.B: {mode: off}}}\n"), "f:2 side=provider service=a.B key=mode value=\"off\": unknown key; allowed: " + providerSection + ", methods"},
+		{"method", under(" provider: {services: {a.B: {methods: {m: {stat: 1}}}}}\n"), "f:2 side=provider service=a.B method=m key=stat value=\"1\": unknown key; allowed: did you mean stats? all: " + providerSection},
+		{"methods of a method", under(" provider: {services: {a.B: {methods: {m: {methods: {}}}}}}\n"), "f:2 side=provider service=a.B method=m key=methods: unknown key; allowed: " + providerSection},
 		{"part", under(" provider: {executes: {limits: 3}}\n"), "f:2 side=provider key=executes.limits value=\"3\": unknown key; allowed: did you mean executes.limit? all: executes.scope, executes.mode, executes.limit"},
-		{"flat limit", under(" provider: {executes.limit: 3}\n"), "f:2 side=provider key=executes.limit value=\"3\": unknown key; allowed: executes, executes.scope, executes.mode, stats, business-errors, services"},
-		{"prefix of params", under(" provider: {weir.stats: true}\n"), "f:2 side=provider key=weir.stats value=\"true\": unknown key; allowed: executes, executes.scope, executes.mode, stats, business-errors, services"},
-		{"flat method", under(" provider: {services: {a.B: {methods.m.executes: 3}}}\n"), "f:2 side=provider service=a.B key=methods.m.executes value=\"3\": unknown key; allowed: executes, executes.scope, executes.mode, stats, business-errors, methods"},
-		{"one of later versions", under(" provider: {tps: 3}\n"), "f:2 side=provider key=tps value=\"3\": unknown key; allowed: executes, executes.scope, executes.mode, stats, business-errors, services"},
+		{"flat limit", under(" provider: {executes.limit: 3}\n"), "f:2 side=provider key=executes.limit value=\"3\": unknown key; allowed: " + providerSection + ", services"},
+		{"prefix of params", under(" provider: {weir.stats: true}\n"), "f:2 side=provider key=weir.stats value=\"true\": unknown key; allowed: " + providerSection + ", services"},
+		{"flat method", under(" provider: {services: {a.B: {methods.m.executes: 3}}}\n"), "f:2 side=provider service=a.B key=methods.m.executes value=\"3\": unknown key; allowed: " + providerSection + ", methods"},
+		{"one of later versions", under(" provider: {accepts: 3}\n"), "f:2 side=provider key=accepts value=\"3\": unknown key; allowed: " + providerSection + ", services"},
 		{"of several lines", under(" \"mo\\nde\": off\n"), "f:2 key=\"mo\\nde\" value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, on-error, retry-refused, provider, consumer"},
 
+		{"part of actives", under(" consumer: {actives: {limits: 3}}\n"), "f:2 side=consumer key=actives.limits value=\"3\": unknown key; allowed: did you mean actives.limit? all: actives.wait, actives.mode, actives.limit"},
+		{"part of actives on a provider", under(" provider: {actives: {max: 3}}\n"), "f:2 side=provider key=actives.max value=\"3\": unknown key; allowed: actives.limit"},
+		{"part of tps", under(" provider: {tps: {per: 1s}}\n"), "f:2 side=provider key=tps.per value=\"1s\": unknown key; allowed: tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, tps.limit"},
+		{"a rate for tps", under(" provider: {tps: 200/1s}\n"), "f:2 side=provider key=tps value=\"200/1s\": allowed: " + allowedTPS},
+		{"a rate for its limit", under(" provider: {tps: {limit: 200/1s}}\n"), "f:2 side=provider key=tps.limit value=\"200/1s\": allowed: " + allowedTPS},
+		{"cluster", under(" provider: {tps: {scope: cluster}}\n"), "f:2 side=provider key=tps.scope value=\"cluster\": allowed: instance, each process by itself; cluster, one quota for all instances, is not supported yet"},
+
+		// A rate beside what it sets, in any order and form.
+		{"rate, limit", under(" provider: {tps: {rate: 200/1s, limit: 3}}\n"), "f:2 side=provider key=tps.limit value=\"3\": tps.rate sets tps, and both stand here; allowed: tps.rate alone, or tps and tps.interval"},
+		{"limit, rate", under(" provider: {tps: {limit: 3, rate: 200/1s}}\n"), "f:2 side=provider key=tps.rate value=\"200/1s\": tps.rate sets tps, and both stand here; allowed: tps.rate alone, or tps and tps.interval"},
+		{"rate, interval", under(" consumer: {tps: {rate: 200/1s, interval: 3}}\n"), "f:2 side=consumer key=tps.interval value=\"3\": tps.rate sets tps.interval, and both stand here; allowed: tps.rate alone, or tps and tps.interval"},
+		{"interval, rate", under(" consumer: {tps: {interval: 3, rate: 200/1s}}\n"), "f:2 side=consumer key=tps.rate value=\"200/1s\": tps.rate sets tps.interval, and both stand here; allowed: tps.rate alone, or tps and tps.interval"},
+		{"flat rate, flat limit", under(" provider:\n  tps.rate: 200/1s\n  tps: 3\n"), "f:4 side=provider key=tps value=\"3\": tps.rate sets tps, and both stand here; allowed: tps.rate alone, or tps and tps.interval"},
+		{"flat limit, flat rate", under(" provider:\n  tps: 3\n  tps.rate: 200/1s\n"), "f:4 side=provider key=tps.rate value=\"200/1s\": tps.rate sets tps, and both stand here; allowed: tps.rate alone, or tps and tps.interval"},
+		{"flat interval, rate as a part", under(" provider:\n  tps.interval: 3\n  tps: {rate: 200/1s}\n"), "f:4 side=provider key=tps.rate value=\"200/1s\": tps.rate sets tps.interval, and both stand here; allowed: tps.rate alone, or tps and tps.interval"},
+		{"of a method", under(" provider: {services: {a.B: {tps: 3, methods: {m: {tps.rate: 5/s, tps: {limit: 3}}}}}}\n"), "f:2 side=provider service=a.B method=m key=tps.limit value=\"3\": tps.rate sets tps, and both stand here; allowed: tps.rate alone, or tps and tps.interval"},
+		{"rate twice", under(" provider:\n  tps.rate: 200/1s\n  tps: {rate: 200/1s}\n"), "f:4 side=provider key=tps.rate value=\"200/1s\": the key stands here twice; allowed: once"},
+
 		// The wrong side or level.
+		{"consumer's part", under(" provider: {actives: {wait: 1s}}\n"), "f:2 side=provider key=actives.wait value=\"1s\": actives.wait is a consumer's key and has no effect on a provider; allowed: on a consumer"},
 		{"provider's key", under(" consumer: {executes: 3}\n"), "f:2 side=consumer key=executes value=\"3\": executes is a provider's key and has no effect on a consumer; allowed: on a provider"},
 		{"provider's key in parts", under(" consumer: {executes: {limit: 3}}\n"), "f:2 side=consumer key=executes: executes is a provider's key and has no effect on a consumer; allowed: on a provider"},
 		{"consumer's key", under(" provider: {services: {a.B: {retry-refused: 0.1}}}\n"), "f:2 side=provider service=a.B key=retry-refused value=\"0.1\": weir.retry-refused is a consumer's key and has no effect on a provider; allowed: on a consumer"},

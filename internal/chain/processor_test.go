@@ -238,7 +238,7 @@ func TestWarnings(t *testing.T) {
 	logger.SetLogger(zap.New(core).Sugar())
 	t.Cleanup(func() { logger.SetLogger(former) })
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{
-		"execute.limit": "5", "methods.Gone.executes": "3", "tps": "100", "excutes": "7", "tps.limit.rate": "",
+		"execute.limit": "5", "methods.Gone.executes": "3", "accepts": "100", "excutes": "7", "tps.limit.rate": "",
 	}))
 	var said []string
 	for _, line := range lines.All() {
@@ -246,7 +246,7 @@ func TestWarnings(t *testing.T) {
 	}
 	require.Len(t, said, 5, "%q", said)
 	require.Contains(t, said[0]+said[1]+said[2], "execute.limit=5 is dubbo-go's own limit")
-	require.Contains(t, said[0]+said[1]+said[2], "tps=100 is not enforced by this version")
+	require.Contains(t, said[0]+said[1]+said[2], "accepts=100 is not enforced by this version")
 	require.Contains(t, said[0]+said[1]+said[2], "did you mean executes?")
 	require.Contains(t, said[3]+said[4], "method=gone is configured but the service does not have it; it has: SayHello, Echo")
 	require.Contains(t, said[3]+said[4], "method=fromCode")
