@@ -91,7 +91,7 @@ func TestTheDocsNameWhatIsThere(t *testing.T) {
 }
 
 // goOfTheDocs are the pages whose Go is copied from tests.
-var goOfTheDocs = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md"}
+var goOfTheDocs = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md", "docs/migration.md"}
 
 // TestTheGoOfTheDocsIsTested finds every Go sample in a test, line by line but for
 // the indentation.
