@@ -18,16 +18,24 @@ import (
 	"errors"
 
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"dubbo.apache.org/dubbo-go/v3/metadata/info"
 	"github.com/dubbogo/gost/log/logger"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-go/weir/conf"
 	// The guards register their filters.
+	_ "github.com/weir-go/weir/filter/activelimit"
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
+	_ "github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/internal/chain"
 )
 
 func init() {
+	// What a provider declares for its consumers travels by application-level
+	// discovery only if it is on this list, which is a plain map: now, before
+	// anybody reads it.
+	info.IncludeKeys.Add(conf.ActivesKey)
 	extension.SetConfigPostProcessor("weir", chain.NewProcessor(guard.Process(), settings.prepare))
 	err := prometheus.Register(Collector())
 	var twice prometheus.AlreadyRegisteredError

@@ -21,11 +21,14 @@ import (
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/activelimit"
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/internal/transport"
 	"github.com/weir-go/weir/rpcstatus"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
+	"github.com/weir-go/weir/tps"
 )
 
 // SnapshotFormat is the version of the [State] type. It grows when a field
@@ -79,19 +82,33 @@ type FiguresState struct {
 	MaxElapsed time.Duration `json:"maxElapsedNanos"`
 }
 
-// LimitState is one limit of running calls.
+// LimitState is one limit.
 type LimitState struct {
 	Guard   string `json:"guard"`
+	Side    string `json:"side"`
 	Service string `json:"service"`
 	// Method is "*" where all methods of the service share the limit.
 	Method string `json:"method"`
-	// Scope tells what shares the limit.
-	Scope conf.Scope `json:"scope"`
+	// Scope tells what shares a limit of running calls of a provider.
+	Scope conf.Scope `json:"scope,omitempty"`
 	// Protocol is set where each exported protocol counts by itself.
 	Protocol string `json:"protocol,omitempty"`
-	// Limit is 0 when unlimited.
-	Limit    int64 `json:"limit"`
+	// Reference tells a consumer's references apart, and Address the provider
+	// where each has a limit of its own.
+	Reference uint64 `json:"reference,omitempty"`
+	Address   string `json:"address,omitempty"`
+	// Limit is 0 when unlimited. For calls over time it is the number of calls
+	// per Interval.
+	Limit int64 `json:"limit"`
+	// Inflight are the calls that run; for calls over time those that count now.
 	Inflight int64 `json:"inflight"`
+	// Waiting are the calls that wait for a slot.
+	Waiting int64 `json:"waiting,omitempty"`
+	// Interval, Algorithm and Burst are those of a limit of calls over time.
+	// Interval is in nanoseconds when encoded.
+	Interval  time.Duration  `json:"intervalNanos,omitempty"`
+	Algorithm conf.Algorithm `json:"algorithm,omitempty"`
+	Burst     int64          `json:"burst,omitempty"`
 }
 
 // Snapshot tells every effective setting and where it came from, and what was
@@ -121,20 +138,42 @@ func snapshot(rt *guard.Runtime) State {
 			Figures:  figures[rpcstatus.Key{Side: m.Side.String(), Reference: m.Reference, Service: m.Service, Method: m.Method}],
 		})
 	})
-	executelimit.Limiters(rt, func(k executelimit.Key, l *concurrency.Limiter) {
-		s.Limits = append(s.Limits, LimitState{
-			Guard: executelimit.Policy, Service: k.Service, Method: k.Method, Scope: k.Scope, Protocol: k.Protocol,
-			Limit: l.Limit(), Inflight: l.Inflight(),
-		})
-	})
+	s.Limits = append(s.Limits, limitStates(rt)...)
 	slices.SortFunc(s.Methods, func(a, b MethodState) int {
 		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
 			cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Reference, b.Reference))
 	})
 	slices.SortFunc(s.Limits, func(a, b LimitState) int {
-		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Protocol, b.Protocol))
+		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
+			cmp.Compare(a.Guard, b.Guard), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Protocol, b.Protocol),
+			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address))
 	})
 	return s
+}
+
+func limitStates(rt *guard.Runtime) []LimitState {
+	var out []LimitState
+	executelimit.Limiters(rt, func(k executelimit.Key, l *concurrency.Limiter) {
+		out = append(out, LimitState{
+			Guard: executelimit.Policy, Side: conf.Provider.String(), Service: k.Service, Method: k.Method, Scope: k.Scope, Protocol: k.Protocol,
+			Limit: l.Limit(), Inflight: l.Inflight(),
+		})
+	})
+	activelimit.Queues(rt, func(k activelimit.Key, q *concurrency.Queue) {
+		out = append(out, LimitState{
+			Guard: activelimit.Policy, Side: conf.Consumer.String(), Service: k.Service, Method: k.Method, Reference: k.Reference, Address: k.Address,
+			Limit: q.Limit(), Inflight: q.Inflight(), Waiting: q.Waiting(),
+		})
+	})
+	now := guard.Now()
+	tpslimit.Limiters(rt, func(k tpslimit.Key, algorithm conf.Algorithm, l tps.Limiter) {
+		st := l.Stats(now)
+		out = append(out, LimitState{
+			Guard: tpslimit.Policy, Side: k.Side.String(), Service: k.Service, Method: k.Method, Reference: k.Reference,
+			Limit: st.Rate, Inflight: max(cmp.Or(st.Burst, st.Rate)-st.Left, 0), Interval: st.Interval, Algorithm: algorithm, Burst: st.Burst,
+		})
+	})
+	return out
 }
 
 func figuresState(f rpcstatus.Figures) *FiguresState {

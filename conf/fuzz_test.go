@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/tps"
 )
 
 // checkResolve resolves a few methods of each service that is named, and of one
@@ -40,6 +42,25 @@ func checkResolve(t *testing.T, v *View, cfg *Config, params *Service) {
 				for _, l := range []Limit{e.Executes, e.SharedExecutes} {
 					if l.Set && (l.Limit < 0 || l.Limit > maxLimit || l.Mode == "" || l.Scope == "") {
 						t.Fatalf("%+v", l)
+					}
+				}
+				if l := e.Actives; l.Set && (l.Limit < 0 || l.Limit > maxLimit || l.Wait < -1 || l.Wait > maxWait || side == Consumer && l.Mode == "") || !l.Set && l != (WaitLimit{}) {
+					t.Fatalf("%+v", l)
+				}
+				if l := e.TPS; l.Set {
+					if l.Mode == "" || l.Algorithm == "" || l.Burst < 0 || l.Rate < 0 {
+						t.Fatalf("%+v", l)
+					}
+					q := tps.Quota{Rate: int64(l.Rate), Interval: l.Interval, Burst: int64(l.Burst)}
+					if err := q.Validate(); l.Rate > 0 && err != nil {
+						t.Fatalf("%+v: %v", l, err)
+					}
+				} else if l != (RateLimit{}) {
+					t.Fatalf("%+v", l)
+				}
+				for _, n := range e.Notes() {
+					if n == "" || strings.ContainsAny(n, "\n\r") {
+						t.Fatalf("%q is not one line", n)
 					}
 				}
 				if e.RetryRefused < 0 || e.RetryRefused > 1 {
@@ -81,6 +102,8 @@ func FuzzParseYAML(f *testing.F) {
 	f.Add("weir.mode: off\n---\nweir: {}\n")
 	f.Add("dubbo: {custom: {config-map: {weir: {mode: off}}}, provider: {services: {a: {params: {methods.m.executes: 1}}}}}")
 	f.Add("weir: {consumer: {retry-refused: .5, services: {? g/a.B:1 : {stats: True}}}}")
+	f.Add("weir: {provider: {tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe}, services: {a.B: {methods: {m: {tps: {limit: 1, interval: 24h, burst: 99999}}}}}}}")
+	f.Add("weir: {consumer: {actives: {limit: 10, wait: 200ms, mode: off}, tps.rate: 1/2s, tps: {limit: 3}}}")
 	f.Fuzz(func(t *testing.T, doc string) {
 		cfg, found, faults := ParseYAML("f", []byte(doc))
 		checkFaults(t, faults)
@@ -115,17 +138,61 @@ func FuzzParseYAML(f *testing.F) {
 	})
 }
 
+// paramLines are params out of lines of name=value.
+func paramLines(text string) map[string]string {
+	params := map[string]string{}
+	for line := range strings.SplitSeq(text, "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		params[name] = value
+	}
+	return params
+}
+
+// A provider's URL is what another process says: whatever it is, nothing breaks,
+// and what is taken can be declared again and says the same.
+func FuzzParseDeclared(f *testing.F) {
+	f.Add("actives=5\nmethods.SayHello.actives=3\nSayHello.actives=4\nsayHello.actives=3")
+	f.Add("actives=ten\nm.actives=-1\nmethods.actives=2\n.actives=1\nmethods..actives=1\nactives.actives=")
+	f.Add("methods.m.actives=${HOME}\nactives=99999999999999999999\n\xff.actives=\x00")
+	f.Fuzz(func(t *testing.T, text string) {
+		params := paramLines(text)
+		s, faults := ParseDeclared("a.B", params)
+		checkFaults(t, faults)
+		for _, fault := range faults {
+			if _, ok := params[fault.Param()]; !ok {
+				t.Fatalf("%v stands in no param", fault)
+			}
+		}
+		c := &Config{Provider: Section{Services: map[string]Service{"a.B": s}}}
+		checked, faults := c.Checked("code")
+		if len(faults) > 0 {
+			t.Fatalf("was taken, and is wrong: %v", faults)
+		}
+		var store Store
+		store.Set(FromCode, "code", checked)
+		again, faults := ParseDeclared("a.B", store.View().DeclareParams(ServiceKey{Interface: "a.B"}, slices.Collect(maps.Keys(s.Methods)), nil))
+		if len(faults) > 0 {
+			t.Fatalf("was declared, and is wrong: %v", faults)
+		}
+		for _, m := range append(slices.Collect(maps.Keys(s.Methods)), "") {
+			one := (&View{}).ResolveDeclared(Consumer, exactKey, m, nil, &s).Actives
+			other := (&View{}).ResolveDeclared(Consumer, exactKey, m, nil, &again).Actives
+			if one != other {
+				t.Fatalf("%q: %+v, then %+v", m, one, other)
+			}
+		}
+	})
+}
+
 func FuzzParseParams(f *testing.F) {
 	f.Add("executes=10\nexecutes.scope=service\nmethods.SayHello.executes=3\nmethods.sayHello.executes=4", false)
 	f.Add("weir.retry-refused=0.5\nweir.stats=1\nmethods.m.weir.stats=x", true)
 	f.Add("methods.executes=1\nmethods..=2\nmethods.a.b.executes=3\n=\nweir.=", false)
 	f.Add("executes=${N:${M:3}}\nexcutes=1\ntps.limit.rate=5\nsayHello.executes=1", false)
+	f.Add("tps.rate=200/1s\ntps=5\nmethods.m.tps.interval=1h\ntps.algorithm=bucket\ntps.burst=2147483647", false)
+	f.Add("actives=10\nactives.wait=1500\nmethods.M.actives.wait=1m30s\nmethods.M.tps.limit.rate=\ntps.rate=x/y", true)
 	f.Fuzz(func(t *testing.T, text string, consumer bool) {
-		params := map[string]string{}
-		for line := range strings.SplitSeq(text, "\n") {
-			name, value, _ := strings.Cut(line, "=")
-			params[name] = value
-		}
+		params := paramLines(text)
 		side := Provider
 		if consumer {
 			side = Consumer

@@ -40,8 +40,8 @@ func OwnParams(params map[string]string) map[string]string {
 	return own
 }
 
-// Param is the name of the param that a fault of [ParseParams] or [Differences]
-// stands in.
+// Param is the name of the param that a fault of [ParseParams], [ParseDeclared]
+// or [Differences] stands in.
 func (f Fault) Param() string {
 	if f.param != "" {
 		return f.param

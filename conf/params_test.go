@@ -194,7 +194,7 @@ func TestRateBesideWhatItSets(t *testing.T) {
 			assert.Empty(t, p.Faults)
 		} else if assert.Len(t, p.Faults, 1) {
 			assert.Equal(t, tt.fault, p.Faults[0].String())
-			assert.Equal(t, tt.params[p.Faults[0].Param()], "200/1s", "the rate is the one to go")
+			assert.Equal(t, "200/1s", tt.params[p.Faults[0].Param()], "the rate is the one to go")
 		}
 	}
 	p := ParseParams(Provider, "a.B", map[string]string{"tps.rate": "200/1s", "tps": "ten"})

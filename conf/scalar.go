@@ -55,11 +55,11 @@ func parseCount(s string) (int, error) {
 	return n, nil
 }
 
-// durationIn reads a duration of at least min and at most max.
-func durationIn(min, max time.Duration) func(string) (time.Duration, error) {
+// durationIn reads a duration within a range, both ends included.
+func durationIn(least, most time.Duration) func(string) (time.Duration, error) {
 	return func(s string) (time.Duration, error) {
 		d, err := parseDuration(s)
-		if err != nil || d < min || d > max {
+		if err != nil || d < least || d > most {
 			return 0, errValue
 		}
 		return d, nil

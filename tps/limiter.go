@@ -67,6 +67,16 @@ type Decision struct {
 	epoch uint32 // of the Update that was in force
 }
 
+// Ticket is what is needed besides At to take an admission back later, for
+// those who cannot keep the Decision itself.
+func (d Decision) Ticket() (mark int64, epoch uint32) { return d.mark, d.epoch }
+
+// Admission is the Decision of a limiter that admitted a call at the given time
+// with the given ticket.
+func Admission(at time.Duration, mark int64, epoch uint32) Decision {
+	return Decision{Admitted: true, At: at, mark: mark, epoch: epoch}
+}
+
 // Stats is the state of a limiter at some moment.
 type Stats struct {
 	Quota

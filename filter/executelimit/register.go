@@ -24,7 +24,7 @@ import (
 
 func init() {
 	guard.RegisterPolicy(Policy, conf.Provider, steps)
-	guard.RegisterAlone(FilterName, Policy)
+	guard.RegisterAlone(FilterName, conf.Provider, Policy)
 	extension.SetFilter(FilterName, func() filter.Filter {
 		return guard.NewAlone(guard.Process(), conf.Provider, FilterName, Policy)
 	})

@@ -39,6 +39,8 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 	switch {
 	case m == nil || m.idle():
 		return c.bare(ctx, next, inv, m)
+	case len(m.steps) == 1:
+		return c.one(ctx, next, inv, m)
 	case len(m.steps) <= few:
 		var permits [few]Permit
 		return c.limited(ctx, next, inv, m, permits[:])
@@ -76,39 +78,98 @@ type visit struct {
 	charged charged
 }
 
-func (v *visit) end(m *method, permits []Permit) {
+// end ends all but the permits, and returns the outcome for them.
+func (v *visit) end() call.Outcome {
 	v.charged.undo()
-	if m.chain.primary {
-		v.try.end()
+	v.try.end()
+	if !v.ran {
+		return call.Dropped
 	}
-	outcome := call.Dropped
-	if v.ran {
-		v.run.end()
-		outcome = v.run.outcome
-	}
-	m.giveBack(permits, outcome)
+	v.run.end()
+	return v.run.outcome
 }
 
-// limited is an attempt of a method with steps or statistics.
+// begin asks whether the instance has refused this call already.
+func (v *visit) begin(c *chain, inv base.Invocation) error {
+	if !c.primary || !c.consumer.ref.Refusing() {
+		return nil
+	}
+	a, err := c.consumer.ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
+	if err == nil {
+		v.try.Attempt = a
+		c.tellCaller(inv)
+	}
+	return err
+}
+
+// send sends the attempt, once it has all its permits.
+func (v *visit) send(ctx context.Context, m *method, next base.Invoker, inv base.Invocation, now time.Duration, opens bool) result.Result {
+	v.run.begin(m, now)
+	v.ran = true
+	res := next.Invoke(ctx, inv)
+	if m.timed && !opens {
+		v.run.elapsed = clockNow() - v.run.began
+	}
+	if res == nil || res.Error() == nil {
+		v.try.answered(inv)
+		v.run.outcome = call.Success
+		return res
+	}
+	v.run.outcome = m.chain.failed(ctx, &v.try, m, inv, res)
+	return res
+}
+
+// one is an attempt of a method with one step: the usual case, without the loops
+// of the general one.
+func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation, m *method) (res result.Result) {
+	var (
+		s      = &m.steps[0]
+		permit Permit
+		v      visit
+	)
+	if err := v.begin(c, inv); err != nil {
+		return &result.RPCResult{Err: err}
+	}
+	defer func() {
+		outcome := v.end()
+		if permit.Held {
+			s.Release(permit, outcome)
+		}
+	}()
+	var now time.Duration
+	if m.clock {
+		now = clockNow()
+	}
+	opens := !m.unary.Load() && m.streams(inv)
+	var refusal *Refusal
+	permit, refusal = s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens})
+	if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
+		return c.refused(&v.try, inv, s, refusal)
+	}
+	if permit.At != 0 {
+		now = permit.At
+		if permit.Waited > 0 {
+			ctx, inv = v.charged.charge(c, ctx, inv, permit.Waited)
+		}
+	}
+	return v.send(ctx, m, next, inv, now, opens)
+}
+
+// limited is an attempt of a method with several steps, or with statistics only.
 func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocation, m *method, permits []Permit) (res result.Result) {
 	var (
 		v     visit
 		taken int
 	)
-	if c.primary {
-		a, err := c.consumer.ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
-		if err != nil {
-			return &result.RPCResult{Err: err}
-		}
-		v.try.Attempt = a
-		c.tellCaller(inv)
+	if err := v.begin(c, inv); err != nil {
+		return &result.RPCResult{Err: err}
 	}
-	defer func() { v.end(m, permits[:taken]) }()
+	defer func() { m.giveBack(permits[:taken], v.end()) }()
 	var now, waited time.Duration
 	if m.clock {
 		now = clockNow()
 	}
-	opens := (m.opens || m.timed) && streaming(inv)
+	opens := !m.unary.Load() && m.streams(inv)
 	for i := range m.steps {
 		s := &m.steps[i]
 		p, refusal := s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens})
@@ -123,19 +184,7 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 	if waited > 0 {
 		ctx, inv = v.charged.charge(c, ctx, inv, waited)
 	}
-	v.run.begin(m, now)
-	v.ran = true
-	res = next.Invoke(ctx, inv)
-	if m.timed && !opens {
-		v.run.elapsed = clockNow() - v.run.began
-	}
-	if res == nil || res.Error() == nil {
-		v.try.answered(inv)
-		v.run.outcome = call.Success
-		return res
-	}
-	v.run.outcome = c.failed(ctx, &v.try, m, inv, res)
-	return res
+	return v.send(ctx, m, next, inv, now, opens)
 }
 
 // tellCaller tells the provider which application calls it, once one has refused
@@ -168,7 +217,7 @@ type attempt struct {
 }
 
 func (a *attempt) end() {
-	if !a.ended {
+	if !a.ended && a.Known() {
 		a.Done()
 	}
 }
@@ -176,7 +225,7 @@ func (a *attempt) end() {
 // answered reports an answer. That of a call whose answer comes by another way
 // says nothing of whether the instance admitted it.
 func (a *attempt) answered(inv base.Invocation) {
-	if a.Attempt != (retry.Attempt{}) && !streaming(inv) && !async(inv) {
+	if a.Known() && !streaming(inv) && !async(inv) {
 		a.ended = true
 		a.Served()
 	}
@@ -238,6 +287,16 @@ func streaming(inv base.Invocation) bool {
 	return ok && v != constant.CallUnary
 }
 
+// streams tells whether the call is for dubbo over when its stream is open. The
+// call type of a method does not change, so it is looked up until it is known.
+func (m *method) streams(inv base.Invocation) bool {
+	if streaming(inv) {
+		return true
+	}
+	m.unary.Store(true)
+	return false
+}
+
 func async(inv base.Invocation) bool {
 	v, ok := inv.GetAttachment(constant.AsyncKey)
 	return ok && v == "true"
@@ -278,6 +337,11 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 		failover: cluster == "" || cluster == constant.ClusterKeyFailover,
 		parallel: cluster == constant.ClusterKeyForking,
 	}
+	declared, faults := conf.ParseDeclared(c.serviceKey, ParamsOf(u))
+	if len(faults) > 0 {
+		c.guard.runtime.ConfigError(&conf.Error{Faults: faults})
+	}
+	c.consumer.declared = &declared
 	if app := u.GetParam(constant.ApplicationKey, ""); app != "" && !c.consumer.parallel {
 		c.consumer.caller = app + "@" + c.serviceKey
 	}

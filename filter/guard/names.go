@@ -40,17 +40,22 @@ func filterNames(u *common.URL, side conf.Side) []string {
 // alone are the filters of a single policy, by filter name.
 var alone struct {
 	sync.RWMutex
-	policies map[string]string
+	filters map[string]aloneFilter
 }
 
-// RegisterAlone notes that a filter's name stands for a single policy.
-func RegisterAlone(filter, policy string) {
+type aloneFilter struct {
+	side   conf.Side
+	policy string
+}
+
+// RegisterAlone notes that a filter's name stands for a single policy on a side.
+func RegisterAlone(filter string, side conf.Side, policy string) {
 	alone.Lock()
 	defer alone.Unlock()
-	if alone.policies == nil {
-		alone.policies = map[string]string{}
+	if alone.filters == nil {
+		alone.filters = map[string]aloneFilter{}
 	}
-	alone.policies[filter] = policy
+	alone.filters[filter] = aloneFilter{side, policy}
 }
 
 // SideOf is the side of one of Weir's own filters, by its name in a chain.
@@ -63,17 +68,17 @@ func SideOf(filter string) (side conf.Side, ours bool) {
 	}
 	alone.RLock()
 	defer alone.RUnlock()
-	_, ours = alone.policies[filter]
-	return conf.Provider, ours
+	f, ours := alone.filters[filter]
+	return f.side, ours
 }
 
-func aloneIn(names []string) map[string]bool {
+func aloneIn(names []string, side conf.Side) map[string]bool {
 	alone.RLock()
 	defer alone.RUnlock()
 	out := map[string]bool{}
 	for _, name := range names {
-		if policy, ok := alone.policies[name]; ok {
-			out[policy] = true
+		if f, ok := alone.filters[name]; ok && f.side == side {
+			out[f.policy] = true
 		}
 	}
 	return out
@@ -94,7 +99,7 @@ func primaryIn(names []string, g *Guard) bool {
 	alone.RLock()
 	defer alone.RUnlock()
 	for _, name := range names {
-		if _, ok := alone.policies[name]; ok {
+		if f, ok := alone.filters[name]; ok && f.side == g.side {
 			return name == g.name
 		}
 	}

@@ -78,9 +78,10 @@ type method struct {
 	stats *rpcstatus.Status
 	// timed is set when response times are taken.
 	timed bool
-	// clock is set when a step asks for the time, opens when one asks whether the
-	// call is a stream.
-	clock, opens bool
+	// clock is set when a step asks for the time.
+	clock bool
+	// unary is set once a consumer has called the method as one that is no stream.
+	unary atomic.Bool
 }
 
 // internalServices are dubbo's own: limiting them would take down what the
@@ -113,7 +114,7 @@ func (g *Guard) compile(u *common.URL, old *chain) *chain {
 	}
 	g.runtime.serving.Store(true)
 	if g.policy == "" {
-		c.skip = aloneIn(names)
+		c.skip = aloneIn(names, g.side)
 	}
 	if g.side == conf.Consumer {
 		c.initConsumer(u, old)
@@ -242,7 +243,7 @@ func (c *chain) add(name string) *method {
 }
 
 func (c *chain) newMethod(name string) *method {
-	m := &method{chain: c, name: name, policy: c.view.Resolve(c.side, c.service, name, c.params)}
+	m := &method{chain: c, name: name, policy: c.view.ResolveDeclared(c.side, c.service, name, c.params, c.consumer.declared)}
 	rt := c.guard.runtime
 	site := Site{
 		Side: c.side, Service: c.serviceKey, Method: name, Protocol: c.protocol, Reference: c.refID(), Address: c.consumer.address,
@@ -267,7 +268,7 @@ func (c *chain) newMethod(name string) *method {
 		if s.Waits {
 			c.waits.Store(true)
 		}
-		m.clock, m.opens = m.clock || s.Clock, m.opens || s.Opens
+		m.clock = m.clock || s.Clock
 	}
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats

@@ -82,8 +82,6 @@ type Step struct {
 	Observe bool
 	// Clock asks for Call.Now.
 	Clock bool
-	// Opens asks for Call.Opens.
-	Opens bool
 	// Waits tells that Take may wait. Its plan is then made again as soon as the
 	// configuration changes, for those who wait.
 	Waits bool

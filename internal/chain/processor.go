@@ -81,6 +81,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	}
 	faults = append(faults, filterFaults(u, side, service)...)
 	if len(faults) == 0 {
+		p.settle(view, side, service, u, params, &parsed.Service)
 		return
 	}
 	err := &conf.Error{Faults: faults}
@@ -93,6 +94,31 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	mend(u, side, parsed.Faults, former)
 	if view.AutoChain() {
 		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
+	}
+	params = guard.ParamsOf(u)
+	parsed = conf.ParseParams(side, service.String(), params)
+	p.settle(view, side, service, u, params, &parsed.Service)
+}
+
+// settle tells what a user should know of settings that are right, and has a
+// provider's URL declare to its consumers what is in effect for them.
+func (p *Processor) settle(view *conf.View, side conf.Side, service conf.ServiceKey, u *common.URL, params map[string]string, parsed *conf.Service) {
+	methods := guard.KnownMethods(u)
+	for _, method := range append([]string{""}, methods...) {
+		e := view.Resolve(side, service, method, parsed)
+		for _, note := range e.Notes() {
+			where := fmt.Sprintf("service=%s side=%s ", service, side)
+			if e.TPS.Own {
+				where += "method=" + method + " "
+			}
+			p.runtime.Warn(where + note)
+		}
+	}
+	if side != conf.Provider {
+		return
+	}
+	for name, value := range view.DeclareParams(service, methods, params) {
+		u.SetParam(name, value)
 	}
 }
 

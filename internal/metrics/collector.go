@@ -22,16 +22,15 @@ import (
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/transport"
 	"github.com/weir-go/weir/rpcstatus"
-	"github.com/weir-go/weir/rpcstatus/concurrency"
 )
 
 var (
 	siteLabels      = []string{"side", "service", "method"}
 	rejectionLabels = append(append([]string{}, siteLabels...), "guard", "reason")
+	waitLabels      = append(append([]string{}, siteLabels...), "guard")
 	limitLabels     = append(append([]string{}, siteLabels...), "guard", "scope", "protocol")
 
 	calls        = desc("weir_calls_total", "Calls by how they ended. Refused ones are among them.", append(append([]string{}, siteLabels...), "outcome"))
@@ -40,6 +39,13 @@ var (
 	inflight     = desc("weir_inflight", "Calls that run now.", siteLabels)
 	limit        = desc("weir_limit", "The limit in force; 0 is unlimited.", limitLabels)
 	limitUsed    = desc("weir_limit_inflight", "Slots of the limit that are taken now.", limitLabels)
+	interval     = desc("weir_limit_interval_seconds", "The time that a limit of calls over time counts in.", limitLabels)
+	byCaller     = desc("weir_rejected_by_caller_total", "Calls that a provider's guard refused, by what callers say of themselves. Of many refusals one in 16 is looked at and stands for all.", []string{"service", "guard", "caller"})
+	elapsed      = desc("weir_elapsed_seconds_total", "Sum of the response times of calls that ran; its rate is the average number of running calls.", siteLabels)
+	waited       = desc("weir_queue_wait_seconds", "How long calls waited at a guard before they ran or were refused, those that did not wait included.", waitLabels)
+	waiting      = desc("weir_queue_waiting", "Calls that wait now.", waitLabels)
+	wouldWait    = desc("weir_would_wait_total", "Calls that a guard in observe mode would have let wait.", waitLabels)
+	mode         = desc("weir_mode", "1 for the mode that holds for all guards.", []string{"mode"})
 	configErrors = desc("weir_config_errors_total", "Faults in a configuration that were met while running; the last good one stayed in force.", nil)
 	late         = desc("weir_late_responses_total", "Responses on the dubbo protocol that came after their caller had timed out, and were dropped.", nil)
 )
@@ -58,42 +64,83 @@ func New(rt *guard.Runtime) *Collector { return &Collector{rt} }
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{calls, rejected, wouldReject, inflight, limit, limitUsed, configErrors, late} {
+	for _, d := range []*prometheus.Desc{
+		calls, rejected, byCaller, wouldReject, inflight, elapsed, limit, limitUsed, interval,
+		waited, waiting, wouldWait, mode, configErrors, late,
+	} {
 		ch <- d
 	}
 }
 
 // Collect reads the counts.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	send := func(kind prometheus.ValueType, d *prometheus.Desc, v float64, labels []string) {
-		m, err := prometheus.NewConstMetric(d, kind, v, labels...)
-		if err != nil {
-			// Collect runs on a goroutine of Prometheus's own: a panic would end
-			// the process.
-			m = prometheus.NewInvalidMetric(d, err)
-		}
-		ch <- m
-	}
-	counter := func(d *prometheus.Desc, v float64, labels ...string) { send(prometheus.CounterValue, d, v, labels) }
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) { send(prometheus.GaugeValue, d, v, labels) }
+	out := sender{ch}
 	for site, f := range c.figures() {
 		for o, n := range f.Outcomes {
-			counter(calls, float64(n), site.Side, site.Service, site.Method, call.Outcome(o).String())
+			out.counter(calls, float64(n), site.Side, site.Service, site.Method, call.Outcome(o).String())
 		}
-		gauge(inflight, float64(f.Inflight), site.Side, site.Service, site.Method)
+		out.gauge(inflight, float64(f.Inflight), site.Side, site.Service, site.Method)
+		out.counter(elapsed, f.Elapsed.Seconds(), site.Side, site.Service, site.Method)
 	}
 	c.runtime.Rejections(func(k guard.RejectionKey, r *guard.Rejections) {
 		labels := []string{k.Side, k.Service, k.Method, k.Guard, k.Reason}
-		counter(rejected, float64(r.Rejected()), labels...)
-		counter(wouldReject, float64(r.WouldReject()), labels...)
+		out.counter(rejected, float64(r.Rejected()), labels...)
+		out.counter(wouldReject, float64(r.WouldReject()), labels...)
 	})
-	executelimit.Limiters(c.runtime, func(k executelimit.Key, l *concurrency.Limiter) {
-		labels := []string{conf.Provider.String(), k.Service, k.Method, executelimit.Policy, string(k.Scope), k.Protocol}
-		gauge(limit, float64(l.Limit()), labels...)
-		gauge(limitUsed, float64(l.Inflight()), labels...)
+	c.runtime.Callers(func(k guard.CallersKey, callers *guard.Callers) {
+		callers.Range(func(caller string, n int64) { out.counter(byCaller, float64(n), k.Service, k.Guard, caller) })
 	})
-	counter(configErrors, float64(c.runtime.ConfigErrors()))
-	counter(late, float64(transport.LateReplies()))
+	c.runtime.Waits(func(k guard.WaitKey, w *guard.Waits) {
+		f := w.Figures()
+		out.histogram(waited, f, k.Side, k.Service, k.Method, k.Guard)
+		out.counter(wouldWait, float64(f.WouldWait), k.Side, k.Service, k.Method, k.Guard)
+	})
+	c.limits(out)
+	now, _ := c.runtime.Store.View().Mode()
+	for _, m := range []conf.Mode{conf.Enforce, conf.Observe, conf.Off} {
+		v := 0.0
+		if m == now {
+			v = 1
+		}
+		out.gauge(mode, v, string(m))
+	}
+	out.counter(configErrors, float64(c.runtime.ConfigErrors()))
+	out.counter(late, float64(transport.LateReplies()))
+}
+
+// sender makes metrics of numbers.
+type sender struct{ ch chan<- prometheus.Metric }
+
+// send keeps Collect, which runs on a goroutine of Prometheus's own, from a panic
+// that would end the process.
+func (s sender) send(d *prometheus.Desc, m prometheus.Metric, err error) {
+	if err != nil {
+		m = prometheus.NewInvalidMetric(d, err)
+	}
+	s.ch <- m
+}
+
+func (s sender) counter(d *prometheus.Desc, v float64, labels ...string) {
+	m, err := prometheus.NewConstMetric(d, prometheus.CounterValue, v, labels...)
+	s.send(d, m, err)
+}
+
+func (s sender) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	m, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	s.send(d, m, err)
+}
+
+func (s sender) histogram(d *prometheus.Desc, f guard.WaitFigures, labels ...string) {
+	var count uint64
+	buckets := make(map[float64]uint64, len(guard.WaitBounds))
+	for i, n := range f.Counts {
+		count += uint64(max(n, 0)) //nolint:gosec // not negative
+		if i < len(guard.WaitBounds) {
+			buckets[guard.WaitBounds[i].Seconds()] = count
+		}
+	}
+	m, err := prometheus.NewConstHistogram(d, count, f.Sum.Seconds(), buckets, labels...)
+	s.send(d, m, err)
 }
 
 type site struct{ Side, Service, Method string }

@@ -48,6 +48,9 @@ type Attempt struct {
 	reserved bool   // a token was taken for it
 }
 
+// Known reports whether the attempt is not the zero one.
+func (a *Attempt) Known() bool { return a.ref != nil }
+
 // Policy is what the cluster and the URL say about tries of a call.
 type Policy struct {
 	// Failover is set when the cluster loops over instances until one answers.

@@ -1,0 +1,222 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package tpslimit
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/weakmap"
+	"github.com/weir-go/weir/tps"
+)
+
+const (
+	// ProviderFilter and ConsumerFilter are the filters' names in a chain.
+	ProviderFilter = "tpslimit"
+	ConsumerFilter = "tpslimit-consumer"
+	// Policy is the policy's name, and the guard's in a refusal.
+	Policy = conf.TPSKey
+)
+
+// Key names what shares one budget.
+type Key struct {
+	Side conf.Side
+	// Reference tells a consumer's references apart.
+	Reference uint64
+	// Service is dubbo's service key. Method is "*" where the methods of the
+	// service share the budget; the case of its first letter is folded.
+	Service, Method string
+
+	runtime *guard.Runtime
+}
+
+// entry is what plans own.
+type entry struct {
+	method string // as the service spells it
+
+	mu sync.Mutex
+	// Guarded by mu.
+	version   uint64 // of the configuration that set the limit
+	algorithm conf.Algorithm
+	limiter   tps.Limiter
+}
+
+// set makes the limiter that the policy asks for and returns the one in force:
+// what a newer configuration has set stays.
+func (e *entry) set(version uint64, l conf.RateLimit) (tps.Limiter, error) {
+	quota := tps.Quota{Rate: int64(l.Rate), Interval: l.Interval, Burst: int64(l.Burst)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.limiter != nil && version < e.version {
+		return e.limiter, nil
+	}
+	if e.limiter != nil && e.algorithm == l.Algorithm {
+		if err := e.limiter.Update(quota); err != nil {
+			return nil, err
+		}
+		e.version = version
+		return e.limiter, nil
+	}
+	limiter, err := newLimiter(l.Algorithm, quota)
+	if err != nil {
+		return nil, err
+	}
+	e.version, e.algorithm, e.limiter = version, l.Algorithm, limiter
+	return limiter, nil
+}
+
+func newLimiter(algorithm conf.Algorithm, quota tps.Quota) (tps.Limiter, error) {
+	switch algorithm {
+	case conf.AlgorithmFixed:
+		return tps.NewFixed(quota, guard.Now)
+	case conf.AlgorithmBucket:
+		return tps.NewBucket(quota, guard.Now)
+	case conf.AlgorithmSliding:
+		return tps.NewSliding(quota, guard.Now)
+	}
+	return nil, fmt.Errorf("weir: %s=%q is no algorithm", conf.TPSAlgorithmKey, algorithm)
+}
+
+var entries weakmap.Map[Key, entry]
+
+// Limiters calls f for each limit of a runtime that is in force, with the method
+// as its service spells it.
+func Limiters(rt *guard.Runtime, f func(Key, conf.Algorithm, tps.Limiter)) {
+	entries.Range(func(k Key, e *entry) bool {
+		if k.runtime != rt {
+			return true
+		}
+		k.Method = e.method
+		e.mu.Lock()
+		algorithm, limiter := e.algorithm, e.limiter
+		e.mu.Unlock()
+		if limiter != nil {
+			f(k, algorithm, limiter)
+		}
+		return true
+	})
+}
+
+func steps(site guard.Site) []guard.Step {
+	l := site.Policy.TPS
+	if !l.Set || l.Rate == 0 || l.Mode == conf.Off {
+		return nil
+	}
+	method := call.AnyMethod
+	if l.Own {
+		method = site.Method
+	}
+	key := Key{Side: site.Side, Reference: site.Reference, Service: site.Service, Method: conf.MethodKey(method), runtime: site.Runtime()}
+	e := entries.Get(key, func() *entry { return &entry{method: method} })
+	limiter, err := e.set(site.Version(), l)
+	if err != nil {
+		// Values are checked when they are read; a limit that cannot be made must
+		// neither pass silently nor take the service down.
+		site.Runtime().ConfigError(fmt.Errorf("service=%s method=%s: tps is not enforced: %w", site.Service, method, err))
+		return nil
+	}
+	s := &stage{entry: e, limiter: limiter, site: site, reject: call.RejectError{
+		Guard:    Policy,
+		Resource: call.Resource(site.Service, method),
+		Reason:   call.ReasonRate,
+		Limit:    int64(l.Rate),
+		Observed: int64(l.Rate),
+	}}
+	s.refusal(0) // its counters are there from the beginning
+	step := guard.Step{
+		Policy: Policy, Rank: guard.RankRate, Observe: l.Mode == conf.Observe,
+		Clock: true, Take: s.take, Release: s.release,
+	}
+	if sliding, ok := limiter.(*tps.Sliding); ok {
+		// It reads the clock under its lock.
+		s.sliding = sliding
+		step.Clock, step.Take = false, s.takeSliding
+	}
+	return []guard.Step{step}
+}
+
+// stage is one limit as a plan uses it.
+type stage struct {
+	entry   *entry // owned
+	limiter tps.Limiter
+	sliding *tps.Sliding
+	site    guard.Site
+	reject  call.RejectError
+
+	// refusals are made once for each step of their retry-after.
+	refusals [retrySteps]atomic.Pointer[guard.Refusal]
+}
+
+func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
+	return s.permit(s.limiter.AllowAt(c.Now))
+}
+
+func (s *stage) takeSliding(guard.Call) (guard.Permit, *guard.Refusal) {
+	return s.permit(s.sliding.Allow())
+}
+
+func (s *stage) permit(d tps.Decision) (guard.Permit, *guard.Refusal) {
+	if !d.Admitted {
+		return guard.Permit{At: d.At}, s.refusal(d.RetryAfter)
+	}
+	mark, epoch := d.Ticket()
+	return guard.Permit{Held: true, At: d.At, Token: uint64(mark), Mark: epoch}, nil //nolint:gosec // only kept
+}
+
+// release takes the admission back if the call did not run after all.
+func (s *stage) release(p guard.Permit, outcome call.Outcome) {
+	if outcome == call.Dropped {
+		s.limiter.GiveBack(tps.Admission(p.At, int64(p.Token), p.Mark)) //nolint:gosec // only kept
+	}
+}
+
+func (s *stage) refusal(retryAfter time.Duration) *guard.Refusal {
+	i, rounded := retryStep(retryAfter)
+	if r := s.refusals[i].Load(); r != nil {
+		return r
+	}
+	reject := s.reject
+	reject.RetryAfter = rounded
+	r := s.site.NewRefusal(reject, tps.ErrLimitReached)
+	if !s.refusals[i].CompareAndSwap(nil, r) {
+		return s.refusals[i].Load()
+	}
+	return r
+}
+
+// retrySteps are those that retryStep knows: four in each power of two of
+// milliseconds.
+const retrySteps = 4 * 40
+
+// retryStep rounds a retry-after up by a quarter at most, to a step of whole
+// milliseconds, and numbers it.
+func retryStep(d time.Duration) (int, time.Duration) {
+	ms := uint64((max(d, 0) + time.Millisecond - 1) / time.Millisecond) //nolint:gosec // not negative
+	if ms < 4 {
+		return int(ms), time.Duration(ms) * time.Millisecond //nolint:gosec // below 4
+	}
+	shift := bits.Len64(ms) - 3 // three leading bits are kept
+	ms += 1<<shift - 1
+	shift = bits.Len64(ms) - 3
+	top := ms >> shift                                     // 4 to 7
+	i := min(4*(shift+1)+int(top-4), retrySteps-1)         //nolint:gosec // below 8
+	return i, time.Duration(top<<shift) * time.Millisecond //nolint:gosec // within the interval's range
+}

@@ -1,0 +1,104 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package metrics
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/activelimit"
+	"github.com/weir-go/weir/filter/executelimit"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/filter/tpslimit"
+	"github.com/weir-go/weir/rpcstatus/concurrency"
+	"github.com/weir-go/weir/tps"
+)
+
+// limitKey are the labels of a limit.
+type limitKey struct {
+	site
+	guard, scope, protocol string
+}
+
+func (k limitKey) labels() []string {
+	return []string{k.Side, k.Service, k.Method, k.guard, k.scope, k.protocol}
+}
+
+// limitState is a limit at one moment.
+type limitState struct {
+	limit, used int64
+	waiting     int64
+	interval    time.Duration
+}
+
+// fuller tells whether more of s is used than of o.
+func (s limitState) fuller(o limitState) bool {
+	if s.limit == 0 || o.limit == 0 {
+		return s.limit != 0 || o.limit == 0 && s.used > o.used
+	}
+	return float64(s.used)/float64(s.limit) > float64(o.used)/float64(o.limit)
+}
+
+// ScopeAddress is the scope label of actives: each provider address has a limit
+// of its own.
+const ScopeAddress = "address"
+
+// limitsOf are all limits of a runtime. What has the same labels, the addresses
+// and references that a consumer's limits are kept for, is told by the fullest of
+// them; those that wait are summed up.
+func limitsOf(rt *guard.Runtime, now time.Duration) map[limitKey]limitState {
+	out := map[limitKey]limitState{}
+	add := func(k limitKey, s limitState) {
+		if old, there := out[k]; there {
+			s.waiting += old.waiting
+			if !s.fuller(old) {
+				old.waiting = s.waiting
+				s = old
+			}
+		}
+		out[k] = s
+	}
+	executelimit.Limiters(rt, func(k executelimit.Key, l *concurrency.Limiter) {
+		add(limitKey{site{conf.Provider.String(), k.Service, k.Method}, executelimit.Policy, string(k.Scope), k.Protocol},
+			limitState{limit: l.Limit(), used: l.Inflight()})
+	})
+	activelimit.Queues(rt, func(k activelimit.Key, q *concurrency.Queue) {
+		add(limitKey{site{conf.Consumer.String(), k.Service, k.Method}, activelimit.Policy, ScopeAddress, ""},
+			limitState{limit: q.Limit(), used: q.Inflight(), waiting: q.Waiting()})
+	})
+	tpslimit.Limiters(rt, func(k tpslimit.Key, _ conf.Algorithm, l tps.Limiter) {
+		s := l.Stats(now)
+		most := s.Rate
+		if s.Burst > 0 {
+			most = s.Burst // what a full bucket holds
+		}
+		add(limitKey{site{k.Side.String(), k.Service, k.Method}, tpslimit.Policy, string(conf.ScopeInstance), ""},
+			limitState{limit: most, used: max(most-s.Left, 0), interval: s.Interval})
+	})
+	return out
+}
+
+func (c *Collector) limits(out sender) {
+	for k, s := range limitsOf(c.runtime, guard.Now()) {
+		out.gauge(limit, float64(s.limit), k.labels()...)
+		out.gauge(limitUsed, float64(s.used), k.labels()...)
+		switch k.guard {
+		case tpslimit.Policy:
+			out.gauge(interval, s.interval.Seconds(), k.labels()...)
+		case activelimit.Policy:
+			out.gauge(waiting, float64(s.waiting), k.Side, k.Service, k.Method, k.guard)
+		}
+	}
+}
