@@ -90,8 +90,8 @@ func TestTheDocsNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// goOfTheDocs are the pages whose Go is copied from tests.
-var goOfTheDocs = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md", "docs/migration.md"}
+// guides are the pages whose Go is copied from tests.
+var guides = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md", "docs/migration.md"}
 
 // TestTheGoOfTheDocsIsTested finds every Go sample in a test, line by line but for
 // the indentation.
@@ -105,7 +105,7 @@ func TestTheGoOfTheDocsIsTested(t *testing.T) {
 		code.WriteString(unindented(string(text)))
 	}
 	found := 0
-	for _, file := range goOfTheDocs {
+	for _, file := range guides {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, m := range goBlock.FindAllStringSubmatch(string(text), -1) {
@@ -114,6 +114,23 @@ func TestTheGoOfTheDocsIsTested(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, found, 8)
+}
+
+// TestTheGuidesNameMetricsThatAreThere looks for every metric of the guides' queries
+// in the code.
+func TestTheGuidesNameMetricsThatAreThere(t *testing.T) {
+	code, err := os.ReadFile("internal/metrics/collector.go")
+	require.NoError(t, err)
+	found := 0
+	for _, file := range guides {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range regexp.MustCompile(`\bweir_[a-z_]+`).FindAllString(string(text), -1) {
+			found++
+			require.Contains(t, string(code), `"`+strings.TrimSuffix(name, "_bucket")+`"`, file)
+		}
+	}
+	require.GreaterOrEqual(t, found, 20)
 }
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")

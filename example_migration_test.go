@@ -62,7 +62,7 @@ func Example_providerFallback() {
 	inv := invocation.NewRPCInvocation("Recommend", nil, nil)
 	for _, err := range []error{fullProvider, fullProvider.AsForwarded(), errors.New("broken")} {
 		res := recommendNothing{}.Invoke(context.Background(), ending{err: err}, inv)
-		fmt.Println(res.Result() != nil, res.Error() == err)
+		fmt.Println(res.Result() != nil, errors.Is(res.Error(), err))
 	}
 	// Output:
 	// true false
