@@ -23,11 +23,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir/conf"
-	// The guards register their filters.
-	_ "github.com/weir-go/weir/filter/activelimit"
-	_ "github.com/weir-go/weir/filter/executelimit"
+	_ "github.com/weir-go/weir/filter/activelimit"  // registers its filter
+	_ "github.com/weir-go/weir/filter/executelimit" // registers its filter
 	"github.com/weir-go/weir/filter/guard"
-	_ "github.com/weir-go/weir/filter/tpslimit"
+	_ "github.com/weir-go/weir/filter/tpslimit" // registers its filter
 	"github.com/weir-go/weir/internal/chain"
 )
 

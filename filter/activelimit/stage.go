@@ -17,6 +17,7 @@ package activelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,6 +37,10 @@ const (
 
 // leastLeft is what a call must have left after its wait to be worth sending.
 const leastLeft = time.Millisecond
+
+// errDeadline is the cause of a refusal after a wait that used up all that the
+// call had. Whether the queue's timer or the context's came first is chance.
+var errDeadline = fmt.Errorf("%w: %w", concurrency.ErrWaitTimeout, context.DeadlineExceeded)
 
 // Key names what shares one limit.
 type Key struct {
@@ -187,19 +192,19 @@ func (s *stage) note(queued bool, waited time.Duration) {
 // refuse makes the refusal of a call that got no slot. One that has no time left,
 // or nobody who waits for it, is not tried elsewhere.
 func (s *stage) refuse(ctx context.Context, met concurrency.Wait, maxWait, waited time.Duration, last bool, err error) *guard.Refusal {
-	prepared, reason := s.full, call.ReasonConcurrency
+	prepared := s.late
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled) && !errors.Is(err, concurrency.ErrWaitTimeout):
-		prepared, reason, last = s.cancelled, call.ReasonCancelled, true
-	case met.Queued || last:
-		prepared, reason = s.late, call.ReasonWaitTimeout
-	default:
-		return prepared // it might not wait, so there is nothing to tell but the limit
+		prepared, last = s.cancelled, true
+	case last:
+		err = errDeadline
+	case !met.Queued:
+		return s.full // it might not wait, so there is nothing to tell but the limit
 	}
 	r := prepared.With(call.RejectError{
 		Guard:    Policy,
 		Resource: prepared.Reject.Resource,
-		Reason:   reason,
+		Reason:   prepared.Reject.Reason,
 		Limit:    met.Limit,
 		Observed: met.Running,
 		Waited:   waited,
@@ -234,5 +239,5 @@ func (s *stage) observe(c guard.Call) (guard.Permit, *guard.Refusal) {
 }
 
 func (s *stage) releaseObserved(p guard.Permit, _ call.Outcome) {
-	s.entry.EndObserved(concurrency.Verdict(p.Token)) //nolint:gosec // one of three
+	s.entry.EndObserved(concurrency.Verdict(p.Token))
 }

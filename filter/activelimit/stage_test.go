@@ -141,7 +141,7 @@ func (c *chain) atRest(t testing.TB, method string) {
 }
 
 // crowd makes n calls at once and returns how many were refused.
-func (c *chain) crowd(n int, ctx context.Context, f inner) int64 {
+func (c *chain) crowd(ctx context.Context, n int, f inner) int64 {
 	var (
 		wg      sync.WaitGroup
 		refused atomic.Int64
@@ -192,7 +192,7 @@ func TestActivesOfJava(t *testing.T) {
 				}()
 				synctest.Wait()
 				for range 100 {
-					assert.EqualValues(t, 100, c.crowd(100, ctx, takes(100*ms)))
+					assert.EqualValues(t, 100, c.crowd(ctx, 100, takes(100*ms)))
 				}
 				close(gate)
 				synctest.Wait()
@@ -200,13 +200,13 @@ func TestActivesOfJava(t *testing.T) {
 			},
 			"A4 time out": func(t *testing.T) {
 				c := consumer(t, protocol, map[string]string{"actives": "10", "timeout": "1ms"})
-				assert.EqualValues(t, 90, c.crowd(100, ctx, takes(100*ms)))
+				assert.EqualValues(t, 90, c.crowd(ctx, 100, takes(100*ms)))
 				c.atRest(t, "Echo")
 			},
 			"A5 no time out": func(t *testing.T) {
 				c := consumer(t, protocol, map[string]string{"actives": "10", "timeout": "100s"})
-				assert.Zero(t, c.crowd(100, ctx, answer))
-				assert.Zero(t, c.crowd(100, ctx, takes(ms)))
+				assert.Zero(t, c.crowd(ctx, 100, answer))
+				assert.Zero(t, c.crowd(ctx, 100, takes(ms)))
 				c.atRest(t, "Echo")
 			},
 			"A6, A7 an exception": func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestRegression_CheckThenIncrease(t *testing.T) { // H23
 		c := consumer(t, "tri", map[string]string{"actives": "5", "timeout": "60s"})
 		var running, most atomic.Int64
 		for range 1000 {
-			assert.Zero(t, c.crowd(50, context.Background(), func(ctx context.Context, inv base.Invocation) result.Result {
+			assert.Zero(t, c.crowd(context.Background(), 50, func(ctx context.Context, inv base.Invocation) result.Result {
 				now := running.Add(1)
 				for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
 				}
@@ -598,7 +598,7 @@ func TestObserving(t *testing.T) {
 				own["actives.wait"] = wait
 			}
 			c := consumer(t, "tri", own)
-			assert.Zero(t, c.crowd(7, context.Background(), takes(ms)), "nobody is refused")
+			assert.Zero(t, c.crowd(context.Background(), 7, takes(ms)), "nobody is refused")
 			var wouldReject, wouldWait int64
 			c.rt.Rejections(func(k guard.RejectionKey, r *guard.Rejections) {
 				assert.Zero(t, r.Rejected())
@@ -620,7 +620,7 @@ func TestObserving(t *testing.T) {
 func TestWaitsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := consumer(t, "tri", map[string]string{"actives": "1", "actives.wait": "7ms"})
-		assert.EqualValues(t, 6, c.crowd(10, context.Background(), takes(2*ms))) // at 0, 2, 4, 6 ms; the others after 7
+		assert.EqualValues(t, 6, c.crowd(context.Background(), 10, takes(2*ms))) // at 0, 2, 4, 6 ms; the others after 7
 		var f guard.WaitFigures
 		c.rt.Waits(func(k guard.WaitKey, w *guard.Waits) {
 			if k == (guard.WaitKey{Side: "consumer", Service: guard.ServiceOf(c.url).String(), Method: "Echo", Guard: "actives"}) {

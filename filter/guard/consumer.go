@@ -91,8 +91,11 @@ func (v *visit) end() call.Outcome {
 
 // begin asks whether the instance has refused this call already.
 func (v *visit) begin(c *chain, inv base.Invocation) error {
-	if !c.primary || !c.consumer.ref.Refusing() {
+	if !c.consumer.ref.Refusing() {
 		return nil
+	}
+	if !c.primary {
+		return c.consumer.ref.Past(inv, c.consumer.address)
 	}
 	a, err := c.consumer.ref.Begin(inv, c.consumer.address, retry.Policy{Failover: c.consumer.failover})
 	if err == nil {
@@ -149,7 +152,7 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	if permit.At != 0 {
 		now = permit.At
 		if permit.Waited > 0 {
-			ctx, inv = v.charged.charge(c, ctx, inv, permit.Waited)
+			ctx, inv = v.charged.charge(ctx, c, inv, permit.Waited)
 		}
 	}
 	return v.send(ctx, m, next, inv, now, opens)
@@ -182,7 +185,7 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 		}
 	}
 	if waited > 0 {
-		ctx, inv = v.charged.charge(c, ctx, inv, waited)
+		ctx, inv = v.charged.charge(ctx, c, inv, waited)
 	}
 	return v.send(ctx, m, next, inv, now, opens)
 }

@@ -69,7 +69,6 @@ func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 	return r
 }
 
-// result is the one allocation of a refused call: filters outside may write to it.
 // With is the refusal of one call, which tells more than those prepared can. It
 // counts with r. For consumers.
 func (r *Refusal) With(e call.RejectError, cause error) *Refusal {
@@ -77,6 +76,7 @@ func (r *Refusal) With(e call.RejectError, cause error) *Refusal {
 	return &Refusal{Reject: reject, err: reject, last: &retry.Last{Refusal: reject}, counter: r.counter, log: r.log}
 }
 
+// result is the one allocation of a refused call: filters outside may write to it.
 func (r *Refusal) result() result.Result { return &result.RPCResult{Err: r.err} }
 
 // note counts a refusal, and logs a line now and then.

@@ -99,7 +99,7 @@ const leastLeft = time.Millisecond
 // charge takes a wait out of what the attempt may take. A deadline of the context
 // runs on by itself. Where there is none the context gets one; the dubbo protocol
 // reads no context but the attachment.
-func (k *charged) charge(c *chain, ctx context.Context, inv base.Invocation, waited time.Duration) (context.Context, base.Invocation) {
+func (k *charged) charge(ctx context.Context, c *chain, inv base.Invocation, waited time.Duration) (context.Context, base.Invocation) {
 	left := max(c.timeout(inv)-waited, leastLeft)
 	deadline, ok := ctx.Deadline()
 	if c.protocol != constant.DubboProtocol {

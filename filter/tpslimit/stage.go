@@ -29,8 +29,9 @@ import (
 )
 
 const (
-	// ProviderFilter and ConsumerFilter are the filters' names in a chain.
+	// ProviderFilter is the filter's name in a provider's chain.
 	ProviderFilter = "tpslimit"
+	// ConsumerFilter is its name in a consumer's.
 	ConsumerFilter = "tpslimit-consumer"
 	// Policy is the policy's name, and the guard's in a refusal.
 	Policy = conf.TPSKey
@@ -178,13 +179,13 @@ func (s *stage) permit(d tps.Decision) (guard.Permit, *guard.Refusal) {
 		return guard.Permit{At: d.At}, s.refusal(d.RetryAfter)
 	}
 	mark, epoch := d.Ticket()
-	return guard.Permit{Held: true, At: d.At, Token: uint64(mark), Mark: epoch}, nil //nolint:gosec // only kept
+	return guard.Permit{Held: true, At: d.At, Token: uint64(mark), Mark: epoch}, nil
 }
 
 // release takes the admission back if the call did not run after all.
 func (s *stage) release(p guard.Permit, outcome call.Outcome) {
 	if outcome == call.Dropped {
-		s.limiter.GiveBack(tps.Admission(p.At, int64(p.Token), p.Mark)) //nolint:gosec // only kept
+		s.limiter.GiveBack(tps.Admission(p.At, int64(p.Token), p.Mark))
 	}
 }
 
@@ -209,14 +210,14 @@ const retrySteps = 4 * 40
 // retryStep rounds a retry-after up by a quarter at most, to a step of whole
 // milliseconds, and numbers it.
 func retryStep(d time.Duration) (int, time.Duration) {
-	ms := uint64((max(d, 0) + time.Millisecond - 1) / time.Millisecond) //nolint:gosec // not negative
+	ms := uint64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
 	if ms < 4 {
-		return int(ms), time.Duration(ms) * time.Millisecond //nolint:gosec // below 4
+		return int(ms), time.Duration(ms) * time.Millisecond
 	}
 	shift := bits.Len64(ms) - 3 // three leading bits are kept
 	ms += 1<<shift - 1
 	shift = bits.Len64(ms) - 3
-	top := ms >> shift                                     // 4 to 7
-	i := min(4*(shift+1)+int(top-4), retrySteps-1)         //nolint:gosec // below 8
-	return i, time.Duration(top<<shift) * time.Millisecond //nolint:gosec // within the interval's range
+	top := ms >> shift // 4 to 7
+	i := min(4*(shift+1)+int(top-4), retrySteps-1)
+	return i, time.Duration(top<<shift) * time.Millisecond
 }

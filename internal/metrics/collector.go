@@ -134,7 +134,7 @@ func (s sender) histogram(d *prometheus.Desc, f guard.WaitFigures, labels ...str
 	var count uint64
 	buckets := make(map[float64]uint64, len(guard.WaitBounds))
 	for i, n := range f.Counts {
-		count += uint64(max(n, 0)) //nolint:gosec // not negative
+		count += uint64(max(n, 0))
 		if i < len(guard.WaitBounds) {
 			buckets[guard.WaitBounds[i].Seconds()] = count
 		}

@@ -107,6 +107,25 @@ func (r *Reference) beginSlow(inv base.Invocation, address string, p Policy) (At
 	return a, nil
 }
 
+// Past is the error that an attempt at address ends with because it was refused
+// there before, nil when it was not. It is for guards besides the one that begins
+// the attempt.
+func (r *Reference) Past(inv base.Invocation, address string) error {
+	s := stateOf(inv)
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finished != 0 || !slices.Contains(s.refusedBy, address) {
+		return nil
+	}
+	if r.nested() {
+		return s.last // the loop of another group may have other instances
+	}
+	return r.Final(s.last)
+}
+
 // Served reports an attempt that the instance admitted and answered.
 func (a Attempt) Served() {
 	if a.ref == nil {
