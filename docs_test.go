@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 )
 
@@ -87,4 +88,79 @@ func TestTheDocsNameWhatIsThere(t *testing.T) {
 	for _, m := range append(metrics, regexp.MustCompile("`(weir_[a-z_]+)`").FindAllStringSubmatch(string(readme), -1)...) {
 		require.Contains(t, string(code), `"`+m[1]+`"`, "the docs name a metric that is not there")
 	}
+}
+
+// guides are the pages whose Go is copied from tests.
+var guides = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md", "docs/migration.md"}
+
+// TestTheGoOfTheDocsIsTested finds every Go sample in a test, line by line but for
+// the indentation.
+func TestTheGoOfTheDocsIsTested(t *testing.T) {
+	tests, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var code strings.Builder
+	for _, file := range tests {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		code.WriteString(unindented(string(text)))
+	}
+	found := 0
+	for _, file := range guides {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range goBlock.FindAllStringSubmatch(string(text), -1) {
+			found++
+			require.Contains(t, code.String(), "\n"+unindented(m[1]), "%s: no test has\n%s", file, m[1])
+		}
+	}
+	require.GreaterOrEqual(t, found, 8)
+}
+
+// TestTheGuidesNameMetricsThatAreThere looks for every metric of the guides' queries
+// in the code.
+func TestTheGuidesNameMetricsThatAreThere(t *testing.T) {
+	code, err := os.ReadFile("internal/metrics/collector.go")
+	require.NoError(t, err)
+	found := 0
+	for _, file := range guides {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range regexp.MustCompile(`\bweir_[a-z_]+`).FindAllString(string(text), -1) {
+			found++
+			require.Contains(t, string(code), `"`+strings.TrimSuffix(name, "_bucket")+`"`, file)
+		}
+	}
+	require.GreaterOrEqual(t, found, 20)
+}
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+func unindented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	return out.String()
+}
+
+// TestTheRefusalsOfTheDocsAreRight reads every refusal that the docs show as text.
+func TestTheRefusalsOfTheDocsAreRight(t *testing.T) {
+	files, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	found := 0
+	for _, file := range append(files, "README.md", "README_CN.md") {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSuffix(line, "\n")
+			if !strings.HasPrefix(line, "weir: call refused: ") {
+				continue
+			}
+			found++
+			refusal, ok := call.Parse(line)
+			require.True(t, ok, "%s: %s", file, line)
+			require.Equal(t, line, refusal.Error(), file)
+		}
+	}
+	require.GreaterOrEqual(t, found, 4)
 }
