@@ -17,6 +17,7 @@ package conf
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,6 +36,15 @@ type Report struct {
 	Services, References int
 	Faults               []Fault
 	Warnings             []string
+
+	read []readParams
+}
+
+// readParams are the params of one service or reference of a document.
+type readParams struct {
+	side    Side
+	service ServiceKey
+	params  Service
 }
 
 // Validate checks a YAML document: its weir sections, and the limits in the
@@ -55,7 +65,41 @@ func Validate(source string, data []byte) Report {
 	case dubbo.Section:
 		r.Section, r.Config = true, dubbo.Config
 	}
+	r.read = dubbo.read
+	r.Warnings = append(r.Warnings, r.notes()...)
+	r.read = nil
 	return r
+}
+
+// notes are those of what the document would put into effect.
+func (r *Report) notes() []string {
+	view := &View{}
+	view.layers[FromFile] = layer{cfg: r.Config}
+	asked := slices.Clone(r.read)
+	for side, section := range [...]*Section{Provider: &r.Config.Provider, Consumer: &r.Config.Consumer} {
+		for _, name := range slices.Sorted(maps.Keys(section.Services)) {
+			if key, ok := ParseServiceKey(name); ok {
+				asked = append(asked, readParams{side: Side(side), service: key})
+			}
+		}
+	}
+	var notes []string
+	for _, a := range asked {
+		methods := append(view.MethodsOf(a.side, a.service), slices.Sorted(maps.Keys(a.params.Methods))...)
+		for _, method := range append([]string{""}, methods...) {
+			e := view.Resolve(a.side, a.service, method, &a.params)
+			where := fmt.Sprintf("service=%s side=%s ", a.service, a.side)
+			if e.TPS.Own {
+				where += "method=" + method + " "
+			}
+			for _, note := range e.Notes() {
+				if text := plain(where + note); !slices.Contains(notes, text) && len(notes) < maxFaults {
+					notes = append(notes, text)
+				}
+			}
+		}
+	}
+	return notes
 }
 
 const configMapName = "dubbo.custom.config-map." + RootKey
@@ -165,11 +209,14 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 			dropped(c.child(m, "params"), method, allowed)
 		}
 	}
-	c.params(side, service, c.child(n, "params"))
+	parsed := c.params(side, service, c.child(n, "params"))
+	if key.Interface != "" && len(c.out.read) < maxFaults {
+		c.out.read = append(c.out.read, readParams{side, key, parsed})
+	}
 }
 
-// params checks those of one service or reference.
-func (c *dubboChecker) params(side Side, service string, n *yaml.Node) {
+// params checks those of one service or reference, and returns what is right.
+func (c *dubboChecker) params(side Side, service string, n *yaml.Node) Service {
 	params, keys := map[string]string{}, map[string]*yaml.Node{}
 	c.each(n, func(field string, key, value *yaml.Node) {
 		keys[field] = key
@@ -199,6 +246,7 @@ func (c *dubboChecker) params(side Side, service string, n *yaml.Node) {
 	for _, w := range parsed.Warnings {
 		c.warn("%s", w)
 	}
+	return parsed.Service
 }
 
 // ours reports whether a param is, or looks like, one of Weir's.

@@ -83,6 +83,22 @@ func TestCheckWarnings(t *testing.T) {
 	assert.Empty(t, errs)
 }
 
+// What is right, but perhaps not what was meant.
+func TestCheckNotes(t *testing.T) {
+	path := file(t, "dubbogo.yaml", strings.Replace(dubboYAML, "executes: 100", "tps: 100", 1)+`weir:
+  provider:
+    services:
+      greet.GreetService: {tps: {burst: 5}}
+      other.Service: {methods: {get: {tps: 1}}}
+`)
+	code, out, _ := weir("check", path)
+	assert.Zero(t, code)
+	assert.Contains(t, out, "warning: service=greet.GreetService side=provider tps=100 has no tps.interval: it means 100 calls per minute")
+	assert.Contains(t, out, "warning: service=greet.GreetService side=provider tps.burst=5 has no effect with tps.algorithm=sliding")
+	assert.Contains(t, out, "warning: service=other.Service side=provider method=get tps=1 has no tps.interval: it means 1 call per minute")
+	assert.Contains(t, out, "warnings 3\n")
+}
+
 func TestCheckBad(t *testing.T) {
 	path := file(t, "dubbogo.yaml", strings.Replace(dubboYAML, "executes: 10\n", "executes: ten\n", 1)+"weir:\n  mode: on\n")
 	code, out, errs := weir("check", path)
