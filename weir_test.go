@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"dubbo.apache.org/dubbo-go/v3/metadata/info"
 	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,7 +33,7 @@ import (
 )
 
 func TestImportingRegistersTheFilters(t *testing.T) {
-	for _, name := range []string{"weir", "weir-consumer", "executelimit"} {
+	for _, name := range []string{"weir", "weir-consumer", "executelimit", "activelimit", "tpslimit", "tpslimit-consumer"} {
 		f, ok := extension.GetFilter(name)
 		require.True(t, ok, name)
 		require.NotNil(t, f)
@@ -93,6 +94,12 @@ func TestSnapshotIsJSON(t *testing.T) {
 	var back weir.State
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, weir.SnapshotFormat, back.Format)
+}
+
+// What a provider declares reaches its consumers by application-level discovery
+// only when it is on dubbo's list.
+func TestImportingLetsActivesTravel(t *testing.T) {
+	require.True(t, info.IncludeKeys.Contains(conf.ActivesKey))
 }
 
 func TestTheMetricsAreInTheDefaultRegistry(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ import (
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
+	_ "github.com/weir-go/weir/filter/activelimit"
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/retry"
@@ -119,7 +121,13 @@ func serviceURL(service string, params map[string]string) *common.URL {
 		opts = append(opts, common.WithParamsValue(k, v))
 	}
 	u := common.NewURLWithOptions(opts...)
-	parsed := conf.ParseParams(conf.Consumer, service, map[string]string{"weir.stats": u.GetParam("weir.stats", "false")})
+	own := map[string]string{"weir.stats": u.GetParam("weir.stats", "false")}
+	for k, v := range params {
+		if strings.HasPrefix(k, "actives") || strings.HasPrefix(k, "tps") {
+			own[k] = v
+		}
+	}
+	parsed := conf.ParseParams(conf.Consumer, service, own)
 	u.SetAttribute(retry.AttributeKey, retry.NewReference(&parsed.Service))
 	return u
 }
@@ -131,8 +139,13 @@ type peer struct {
 	pass, refuse func() func()
 }
 
-// filterPeer runs a call through a filter of dubbo's interface.
+// filterPeer runs a call through a filter of dubbo's interface, beside one that
+// runs where it is to be refused.
 func filterPeer(name string, f func() filter.Filter, pass, full map[string]string) peer {
+	return filterPeerWith(name, f, pass, full, holdOne)
+}
+
+func filterPeerWith(name string, f func() filter.Filter, pass, full map[string]string, fill func(filter.Filter, *common.URL)) peer {
 	call := func(params map[string]string, prepare func(filter.Filter, *common.URL)) func() func() {
 		return func() func() {
 			u := serviceURL(unique(name), params)
@@ -151,7 +164,7 @@ func filterPeer(name string, f func() filter.Filter, pass, full map[string]strin
 	}
 	p := peer{name: name, pass: call(pass, nil)}
 	if full != nil {
-		p.refuse = call(full, holdOne)
+		p.refuse = call(full, fill)
 	}
 	return p
 }
@@ -173,6 +186,15 @@ func holdOne(f filter.Filter, u *common.URL) {
 	inv := invocation.NewRPCInvocation("SayHello", nil, map[string]any{})
 	go func() { f.Invoke(context.Background(), h, inv) }()
 	<-h.entered
+}
+
+// filled makes a call.
+func filled(f filter.Filter, u *common.URL) func() {
+	next := &stub{*base.NewBaseInvoker(u), &result.RPCResult{}}
+	return func() {
+		inv := invocation.NewRPCInvocation("SayHello", nil, map[string]any{})
+		f.Invoke(context.Background(), next, inv)
+	}
 }
 
 func named(name string) func() filter.Filter {
@@ -228,6 +250,24 @@ func peers() []peer {
 		filterPeer("weir/executes", umbrella,
 			map[string]string{"methods.SayHello.executes": "1000"},
 			map[string]string{"methods.SayHello.executes": "1"}),
+		filterPeer("weir/actives-without-times", consumer,
+			map[string]string{"actives": "1000"},
+			map[string]string{"actives": "1", "actives.wait": "0"}),
+		filterPeer("weir/actives", consumer,
+			map[string]string{"actives": "1000", "weir.stats": "true"},
+			map[string]string{"actives": "1", "actives.wait": "0", "weir.stats": "true"}),
+		{
+			name: "weir/queue-bare",
+			pass: func() func() {
+				q := concurrency.NewQueue(1000)
+				return func() {
+					if q.TryAcquire() {
+						q.Release()
+					}
+				}
+			},
+			refuse: func() func() { q := concurrency.NewQueue(1); q.TryAcquire(); return func() { q.TryAcquire() } },
+		},
 		{
 			name: "weir/consumer-refused-before",
 			pass: func() func() {
@@ -343,8 +383,18 @@ func sentinel(resource string, limit uint32) func() {
 var rules []*isolation.Rule
 
 // BenchmarkPass is a call that has room, on one goroutine.
-func BenchmarkPass(b *testing.B) {
-	for _, p := range peers() {
+func BenchmarkPass(b *testing.B) { benchPass(b, peers()) }
+
+// BenchmarkContended is a call that has room while GOMAXPROCS x 1 or x 32
+// others make theirs: what a peer shares between calls shows here. ns/op is wall
+// time over all goroutines; times the processors it is the time of one.
+func BenchmarkContended(b *testing.B) { benchContended(b, peers()) }
+
+// BenchmarkRefuse is a call that has no room.
+func BenchmarkRefuse(b *testing.B) { benchRefuse(b, peers()) }
+
+func benchPass(b *testing.B, peers []peer) {
+	for _, p := range peers {
 		b.Run(p.name, func(b *testing.B) {
 			f := p.pass()
 			f()
@@ -356,12 +406,9 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkContended is a call that has room while GOMAXPROCS x 1 or x 32
-// others make theirs: what a peer shares between calls shows here. ns/op is wall
-// time over all goroutines; times the processors it is the time of one.
-func BenchmarkContended(b *testing.B) {
+func benchContended(b *testing.B, peers []peer) {
 	for _, parallelism := range []int{1, 32} {
-		for _, p := range peers() {
+		for _, p := range peers {
 			b.Run(fmt.Sprintf("%s/goroutines-x%02d", p.name, parallelism), func(b *testing.B) {
 				f := p.pass()
 				f()
@@ -376,9 +423,8 @@ func BenchmarkContended(b *testing.B) {
 	}
 }
 
-// BenchmarkRefuse is a call that has no room.
-func BenchmarkRefuse(b *testing.B) {
-	for _, p := range peers() {
+func benchRefuse(b *testing.B, peers []peer) {
+	for _, p := range peers {
 		if p.refuse == nil {
 			continue
 		}

@@ -11,6 +11,7 @@ require (
 	github.com/weir-go/weir v0.0.0
 	go.uber.org/zap v1.21.0
 	golang.org/x/sync v0.21.0
+	golang.org/x/time v0.15.0
 )
 
 require (

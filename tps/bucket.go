@@ -148,7 +148,7 @@ func (b *Bucket) AllowAt(now time.Duration) Decision {
 		from := max(taken, p-s.burst)
 		next := from + s.unit
 		if next > p {
-			return Decision{At: now, RetryAfter: s.time(next) - now}
+			return refused(now, s.time(next) - now)
 		}
 		if from > taken {
 			// Before taken is moved, so that no token is given back that ran over.
@@ -160,7 +160,7 @@ func (b *Bucket) AllowAt(now time.Duration) Decision {
 		if from == taken && p > s.latest.Load() {
 			s.latest.Store(p)
 		}
-		return Decision{Admitted: true, At: at, mark: next, epoch: s.epoch}
+		return Decision{Admitted: true, At: at, value: next, epoch: s.epoch}
 	}
 }
 
@@ -183,7 +183,7 @@ func (b *Bucket) GiveBack(d Decision) {
 	}
 	for {
 		taken := s.taken.Load()
-		if taken == frozen || d.mark < s.full.Load() {
+		if taken == frozen || d.value < s.full.Load() {
 			return
 		}
 		if s.taken.CompareAndSwap(taken, taken-s.unit) {

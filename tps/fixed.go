@@ -99,10 +99,10 @@ func (f *Fixed) AllowAt(now time.Duration) Decision {
 		}
 		word := w.word.Load()
 		if int64(word&usedMask) >= w.quota.Rate {
-			return Decision{At: now, RetryAfter: start + w.quota.Interval + 1 - now}
+			return refused(now, start + w.quota.Interval + 1 - now)
 		}
 		if w.word.CompareAndSwap(word, word+1) {
-			return Decision{Admitted: true, At: now, mark: int64(word >> usedBits)}
+			return Decision{Admitted: true, At: now, value: int64(word >> usedBits)}
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (f *Fixed) begin(w *window, now time.Duration) Decision {
 	// here; it is admitted there.
 	w.word.Store(number<<usedBits | 1)
 	w.start.Store(int64(now))
-	return Decision{Admitted: true, At: now, mark: int64(number << usedBits >> usedBits)}
+	return Decision{Admitted: true, At: now, value: int64(number << usedBits >> usedBits)}
 }
 
 // GiveBack is [Limiter.GiveBack]: exact while the window of the call lasts. After
@@ -132,7 +132,7 @@ func (f *Fixed) GiveBack(d Decision) {
 	w := f.win.Load()
 	for {
 		word := w.word.Load()
-		if int64(word>>usedBits) != d.mark || word&usedMask == 0 {
+		if int64(word>>usedBits) != d.value || word&usedMask == 0 {
 			return
 		}
 		if w.word.CompareAndSwap(word, word-1) {

@@ -102,7 +102,7 @@ func TestFixedNumberWraps(t *testing.T) {
 	l.win.Load().word.Store(lastWindow)
 	first := l.AllowAt(1)
 	require.True(t, first.Admitted)
-	assert.Zero(t, first.mark)
+	assert.Zero(t, first.value)
 	require.True(t, l.AllowAt(1).Admitted)
 	require.False(t, l.AllowAt(1).Admitted)
 	l.GiveBack(first)

@@ -70,7 +70,7 @@ func fuzz(t *testing.T, a algorithm, q Quota, program []byte, quotas []Quota, o 
 				wait := l.RetryAfter(now)
 				d := l.AllowAt(now)
 				require.Equal(t, wait, before.RetryAfter)
-				require.Equal(t, wait, d.RetryAfter)
+				require.Equal(t, wait, d.RetryAfter())
 				require.Equal(t, d.Admitted, wait == 0)
 				require.Equal(t, d.Admitted, before.Left > 0)
 				o.sees(t, now, d, before)
@@ -117,7 +117,7 @@ func (o *fixedOracle) sees(t *testing.T, now time.Duration, d Decision, s Stats)
 		o.used++
 		o.of = append(o.of, o.windows)
 	} else {
-		require.Equal(t, o.start+o.q.Interval+1-now, d.RetryAfter)
+		require.Equal(t, o.start+o.q.Interval+1-now, d.RetryAfter())
 	}
 }
 
@@ -178,7 +178,7 @@ func (o *slidingOracle) sees(t *testing.T, now time.Duration, d Decision, s Stat
 	}
 	require.GreaterOrEqual(t, inside+o.slack, o.q.Rate)
 	if o.slack == 0 { // the wait is exact
-		free := d.At + d.RetryAfter
+		free := d.At + d.RetryAfter()
 		require.Less(t, o.inside(free), o.q.Rate)
 		require.GreaterOrEqual(t, o.inside(free-1), o.q.Rate)
 	}
@@ -253,9 +253,9 @@ func (o *bucketOracle) sees(t *testing.T, now time.Duration, d Decision, s Stats
 	}
 	if !d.Admitted {
 		require.Negative(t, new(big.Rat).Sub(tokens, o.slack).Cmp(one), "refused with %v tokens", tokens)
-		free := new(big.Rat).Add(o.tokensAt(d.At+d.RetryAfter), o.slack)
+		free := new(big.Rat).Add(o.tokensAt(d.At+d.RetryAfter()), o.slack)
 		require.GreaterOrEqual(t, free.Cmp(one), 0, "the wait is too short")
-		free = new(big.Rat).Sub(o.tokensAt(d.At+d.RetryAfter-1), o.slack)
+		free = new(big.Rat).Sub(o.tokensAt(d.At+d.RetryAfter()-1), o.slack)
 		require.Negative(t, free.Cmp(one), "the wait is too long")
 		return
 	}

@@ -52,29 +52,42 @@ type Limiter interface {
 }
 
 // Decision is a limiter's answer about one call. The zero value refuses.
+//
+// It has no more than four fields, which is what the compiler keeps in registers.
 type Decision struct {
 	// Admitted tells whether the call may pass.
 	Admitted bool
+	epoch    uint32 // of the Update that was in force
 	// At is when the limiter decided. For an admitted call it is the time that
 	// the call is counted at, which is later than the reading given if the clock
 	// has been further.
 	At time.Duration
-	// RetryAfter is how long after At a call could be admitted if no other came
-	// first: 0 for an admitted call and at least 1 ns for a refused one.
-	RetryAfter time.Duration
+	// value is what GiveBack needs to know of an admitted call, and RetryAfter of
+	// one that was refused.
+	value int64
+}
 
-	mark  int64  // what GiveBack needs to know
-	epoch uint32 // of the Update that was in force
+// RetryAfter is how long after At a call could be admitted if no other came
+// first: 0 for an admitted call and at least 1 ns for a refused one.
+func (d Decision) RetryAfter() time.Duration {
+	if d.Admitted {
+		return 0
+	}
+	return time.Duration(d.value)
+}
+
+func refused(at, retryAfter time.Duration) Decision {
+	return Decision{At: at, value: int64(retryAfter)}
 }
 
 // Ticket is what is needed besides At to take an admission back later, for
 // those who cannot keep the Decision itself.
-func (d Decision) Ticket() (mark int64, epoch uint32) { return d.mark, d.epoch }
+func (d Decision) Ticket() (mark int64, epoch uint32) { return d.value, d.epoch }
 
 // Admission is the Decision of a limiter that admitted a call at the given time
 // with the given ticket.
 func Admission(at time.Duration, mark int64, epoch uint32) Decision {
-	return Decision{Admitted: true, At: at, mark: mark, epoch: epoch}
+	return Decision{Admitted: true, epoch: epoch, At: at, value: mark}
 }
 
 // Stats is the state of a limiter at some moment.

@@ -118,7 +118,7 @@ func run(t *testing.T, a algorithm, q Quota, steps []step) {
 				// What a look says comes true.
 				wait := l.RetryAfter(s.at)
 				d := l.AllowAt(s.at)
-				require.Equal(t, d.RetryAfter, wait, "%s, step %d", a.name, i)
+				require.Equal(t, d.RetryAfter(), wait, "%s, step %d", a.name, i)
 				require.Equal(t, d.Admitted, wait == 0, "%s, step %d", a.name, i)
 				require.GreaterOrEqual(t, d.At, max(s.at, 0), "%s, step %d", a.name, i)
 				if d.Admitted {

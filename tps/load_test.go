@@ -181,7 +181,7 @@ func requireWindows(t *testing.T, ds []Decision, q Quota, end time.Duration) {
 	t.Helper()
 	calls := map[int64]int64{}
 	for _, d := range ds {
-		calls[d.mark]++
+		calls[d.value]++
 	}
 	for number, n := range calls {
 		require.LessOrEqual(t, n, q.Rate, "window %d", number)

@@ -176,7 +176,7 @@ func (s *stage) wait(c guard.Call) (guard.Permit, *guard.Refusal) {
 		err = concurrency.ErrWaitTimeout
 	}
 	if err == nil {
-		return guard.Permit{Held: true, At: at, Waited: waited}, nil
+		return guard.Permit{Held: true, At: at, Token: uint64(waited)}, nil
 	}
 	return guard.Permit{}, s.refuse(c.Ctx, met, max(maxWait, 0), waited, left-waited < leastLeft, err)
 }

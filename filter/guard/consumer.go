@@ -135,7 +135,7 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	}
 	defer func() {
 		outcome := v.end()
-		if permit.Held {
+		if s.releases(permit, outcome) {
 			s.Release(permit, outcome)
 		}
 	}()
@@ -151,8 +151,8 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	}
 	if permit.At != 0 {
 		now = permit.At
-		if permit.Waited > 0 {
-			ctx, inv = v.charged.charge(ctx, c, inv, permit.Waited)
+		if s.Waits {
+			ctx, inv = v.charged.charge(ctx, c, inv, time.Duration(permit.Token))
 		}
 	}
 	return v.send(ctx, m, next, inv, now, opens)
@@ -181,7 +181,10 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 			return c.refused(&v.try, inv, s, refusal)
 		}
 		if p.At != 0 {
-			now, waited = p.At, waited+p.Waited
+			now = p.At
+			if s.Waits {
+				waited += time.Duration(p.Token)
+			}
 		}
 	}
 	if waited > 0 {

@@ -167,7 +167,7 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 			run.end()
 			outcome = run.outcome
 		}
-		if permit.Held {
+		if s.releases(permit, outcome) {
 			s.Release(permit, outcome)
 		}
 	}()
@@ -243,6 +243,11 @@ func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocati
 	return res
 }
 
+// releases tells whether there is something to do at the end of a call.
+func (s *Step) releases(p Permit, outcome call.Outcome) bool {
+	return p.Held && (outcome == call.Dropped || !s.OnlyDropped)
+}
+
 // giveBack releases permits, the last first. A release that panics or exits
 // does not keep those before it.
 func (m *method) giveBack(permits []Permit, outcome call.Outcome) {
@@ -254,8 +259,8 @@ func (m *method) giveBack(permits []Permit, outcome call.Outcome) {
 	}()
 	for n > 0 {
 		n--
-		if permits[n].Held {
-			m.steps[n].Release(permits[n], outcome)
+		if s := &m.steps[n]; s.releases(permits[n], outcome) {
+			s.Release(permits[n], outcome)
 		}
 	}
 }

@@ -56,6 +56,8 @@ type Call struct {
 
 // Permit is a step's right to let the call run. It is a value: a step that needs
 // to find something again keeps it in Token and Mark.
+//
+// It has no more than four fields, which is what the compiler keeps in registers.
 type Permit struct {
 	// Held is false when there is nothing to give back.
 	Held bool
@@ -63,11 +65,10 @@ type Permit struct {
 	Mark  uint32
 	Token uint64
 	// At is a reading of the clock of [Now] made in Take, 0 for none. Those that
-	// come after go by it.
+	// come after go by it. A step that Waits sets it when the call did wait, and
+	// then Token is for how long, in nanoseconds: it is charged to what the call
+	// has left.
 	At time.Duration
-	// Waited is how long Take made the call wait. It is charged to what the call
-	// has left; then At must be set.
-	Waited time.Duration
 }
 
 // Step is one protection in the plan of a method. It is immutable and shared by
@@ -94,6 +95,9 @@ type Step struct {
 	// there is never anything to give back. The outcome is Dropped when the call
 	// did not run because a later step refused it.
 	Release func(Permit, call.Outcome)
+	// OnlyDropped tells that Release has something to do only for a call that was
+	// dropped; it is not called for another then.
+	OnlyDropped bool
 }
 
 // Site is the place that steps are built for: one method in one chain.

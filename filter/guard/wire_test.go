@@ -31,6 +31,7 @@ func TestBothProtocolsCarryTheSame(t *testing.T) {
 		{Guard: "executes", Resource: "a.B#C", Reason: "concurrency", Limit: 3, Observed: 3},
 		{Guard: "tps", Resource: "g/a.B:1.0#*", Reason: "rate", Limit: 200, Observed: 201, RetryAfter: 1500 * time.Microsecond},
 		{Guard: "tps", Resource: "a.B#C", Reason: "rate", Limit: 1, Observed: -1, RetryAfter: time.Hour, Forwarded: true},
+		{Guard: "actives", Resource: "a.B#C", Reason: "wait-timeout", Limit: 2, Observed: 3, Waited: 20 * time.Millisecond, MaxWait: time.Minute},
 		{Guard: "executes", Resource: "a.B#größe \n\"x\"", Reason: "", Limit: 1 << 62},
 	} {
 		w := newWireRefusal(&e)

@@ -144,7 +144,7 @@ func steps(site guard.Site) []guard.Step {
 	s.refusal(0) // its counters are there from the beginning
 	step := guard.Step{
 		Policy: Policy, Rank: guard.RankRate, Observe: l.Mode == conf.Observe,
-		Clock: true, Take: s.take, Release: s.release,
+		Clock: true, Take: s.take, Release: s.release, OnlyDropped: true,
 	}
 	if sliding, ok := limiter.(*tps.Sliding); ok {
 		// It reads the clock under its lock.
@@ -176,7 +176,7 @@ func (s *stage) takeSliding(guard.Call) (guard.Permit, *guard.Refusal) {
 
 func (s *stage) permit(d tps.Decision) (guard.Permit, *guard.Refusal) {
 	if !d.Admitted {
-		return guard.Permit{At: d.At}, s.refusal(d.RetryAfter)
+		return guard.Permit{At: d.At}, s.refusal(d.RetryAfter())
 	}
 	mark, epoch := d.Ticket()
 	return guard.Permit{Held: true, At: d.At, Token: uint64(mark), Mark: epoch}, nil

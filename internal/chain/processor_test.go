@@ -233,10 +233,7 @@ func TestWarnings(t *testing.T) {
 	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Services: map[string]conf.Service{
 		"a.Service": {Methods: map[string]conf.Policies{"fromCode": {}}},
 	}}})
-	core, lines := observer.New(zapcore.WarnLevel)
-	former := logger.GetLogger()
-	logger.SetLogger(zap.New(core).Sugar())
-	t.Cleanup(func() { logger.SetLogger(former) })
+	lines := warnings(t)
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{
 		"execute.limit": "5", "methods.Gone.executes": "3", "accepts": "100", "excutes": "7", "tps.limit.rate": "",
 	}))
@@ -252,4 +249,71 @@ func TestWarnings(t *testing.T) {
 	require.Contains(t, said[3]+said[4], "method=fromCode")
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"execute.limit": "5"}))
 	require.Equal(t, 5, lines.Len(), "each is said once")
+}
+
+func warnings(t *testing.T) *observer.ObservedLogs {
+	t.Helper()
+	core, lines := observer.New(zapcore.WarnLevel)
+	former := logger.GetLogger()
+	logger.SetLogger(zap.New(core).Sugar())
+	t.Cleanup(func() { logger.SetLogger(former) })
+	return lines
+}
+
+// What is right but perhaps not what was meant is said at start, once.
+func TestNotesAreSaidAtStart(t *testing.T) {
+	p, _ := newProcessor()
+	lines := warnings(t)
+	u := service("a.Service", "tri", map[string]string{"tps": "200", "methods.Echo.tps.rate": "5/1s", "methods.Echo.tps.burst": "9"})
+	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
+	require.Equal(t, 2, lines.Len(), "%v", lines.All())
+	require.Contains(t, lines.All()[0].Message, "service=a.Service side=provider tps=200 has no tps.interval: it means 200 calls per minute")
+	require.Contains(t, lines.All()[1].Message, "service=a.Service side=provider method=Echo tps.burst=9 has no effect")
+	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"tps": "200"}))
+	require.Equal(t, 2, lines.Len(), "each is said once")
+	p.PostProcessReferenceConfig(service("a.Service", "tri", map[string]string{"tps": "200"}))
+	require.Equal(t, 3, lines.Len(), "a reference's own")
+}
+
+// A provider's URL tells consumers the actives in effect for them, from whichever
+// source.
+func TestAProviderDeclaresActives(t *testing.T) {
+	p, rt := newProcessor()
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Services: map[string]conf.Service{
+		"a.Service": {Policies: conf.Policies{Actives: &conf.Actives{Limit: conf.Of(7)}}},
+		"b.Service": {Methods: map[string]conf.Policies{"echo": {Actives: &conf.Actives{Limit: conf.Of(2)}}}},
+	}}})
+	for _, tt := range []struct {
+		service string
+		params  map[string]string
+		want    map[string]string
+	}{
+		{"a.Service", nil, map[string]string{"actives": "7"}},
+		{"a.Service", map[string]string{"actives": "3"}, map[string]string{"actives": "7"}},
+		{"a.Service", map[string]string{"methods.SayHello.actives": "3"}, map[string]string{"actives": "7", "methods.SayHello.actives": "3"}},
+		{"b.Service", map[string]string{"actives": "5"}, map[string]string{"actives": "5", "methods.Echo.actives": "2"}},
+		{"c.Service", nil, map[string]string{"actives": ""}},
+		{"c.Service", map[string]string{"actives": "4"}, map[string]string{"actives": "4", "methods.Echo.actives": ""}},
+	} {
+		u := service(tt.service, "tri", tt.params)
+		require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
+		for name, value := range tt.want {
+			require.Equal(t, value, u.GetParam(name, ""), "%s %v", tt.service, tt.params)
+		}
+	}
+	// A reference's URL says nothing but what it was given.
+	u := service("a.Service", "tri", nil)
+	p.PostProcessReferenceConfig(u)
+	require.Empty(t, u.GetParam("actives", ""))
+}
+
+func TestOnErrorWarnStillDeclaresAndNotes(t *testing.T) {
+	p, rt := newProcessor()
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{OnError: conf.Warn})
+	lines := warnings(t)
+	u := service("a.Service", "tri", map[string]string{"executes": "many", "actives": "4", "tps": "9"})
+	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
+	require.Equal(t, "4", u.GetParam("actives", ""))
+	require.Empty(t, u.GetParam("executes", ""))
+	require.Contains(t, lines.All()[lines.Len()-1].Message, "tps=9 has no tps.interval")
 }

@@ -1,0 +1,73 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package weir
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/retry"
+)
+
+// A snapshot shows every limit, whose it is, and what of it is used.
+func TestSnapshotShowsTheLimits(t *testing.T) {
+	rt := guard.NewRuntime()
+	url := func(params map[string]string) *common.URL {
+		u := common.NewURLWithOptions(common.WithProtocol("tri"), common.WithPath("snap.B"), common.WithInterface("snap.B"),
+			common.WithIp("127.0.0.1"), common.WithPort("1"), common.WithMethods([]string{"Get"}))
+		u.Location = "127.0.0.1:1"
+		for k, v := range params {
+			u.SetParam(k, v)
+		}
+		return u
+	}
+	provider, consumer := guard.New(rt, conf.Provider), guard.New(rt, conf.Consumer)
+	pu := url(map[string]string{"executes": "3", "tps.rate": "5/1h"})
+	own := map[string]string{"actives": "2", "tps": "7", "tps.interval": "1h", "tps.algorithm": "bucket", "tps.burst": "4"}
+	cu := url(own)
+	parsed := conf.ParseParams(conf.Consumer, "snap.B", own)
+	require.Empty(t, parsed.Faults)
+	ref := retry.NewReference(&parsed.Service)
+	cu.SetAttribute(retry.AttributeKey, ref)
+	holdOne(t, provider, pu, "Get")
+	holdOne(t, consumer, cu, "Get")
+
+	var got []LimitState
+	for _, l := range snapshot(rt).Limits {
+		if l.Method == "Get" || l.Guard == "tps" {
+			got = append(got, l)
+		}
+	}
+	require.Equal(t, []LimitState{
+		{
+			Guard: "tps", Side: "consumer", Service: "snap.B", Method: "*", Reference: ref.ID,
+			Limit: 7, Inflight: 1, Interval: time.Hour, Algorithm: conf.AlgorithmBucket, Burst: 4,
+		},
+		{Guard: "actives", Side: "consumer", Service: "snap.B", Method: "Get", Reference: ref.ID, Address: "127.0.0.1:1", Limit: 2, Inflight: 1},
+		{
+			Guard: "tps", Side: "provider", Service: "snap.B", Method: "*",
+			Limit: 5, Inflight: 1, Interval: time.Hour, Algorithm: conf.AlgorithmSliding,
+		},
+		{Guard: "executes", Side: "provider", Service: "snap.B", Method: "Get", Scope: conf.ScopeMethod, Limit: 3, Inflight: 1},
+	}, got)
+	runtime.KeepAlive(provider)
+	runtime.KeepAlive(consumer)
+}
