@@ -42,7 +42,9 @@ func (recommendNothing) Invoke(ctx context.Context, next base.Invoker, inv base.
 	return &result.RPCResult{Rest: triple_protocol.NewResponse(&recommendReply{})}
 }
 
-func (recommendNothing) OnResponse(_ context.Context, res result.Result, _ base.Invoker, _ base.Invocation) result.Result {
+func (recommendNothing) OnResponse(
+	_ context.Context, res result.Result, _ base.Invoker, _ base.Invocation,
+) result.Result {
 	return res
 }
 
