@@ -66,7 +66,9 @@ func Validate(source string, data []byte) Report {
 		r.Section, r.Config = true, dubbo.Config
 	}
 	r.read = dubbo.read
-	r.Warnings = append(r.Warnings, r.notes()...)
+	if len(r.Faults) == 0 { // else it is not known what is in effect
+		r.Warnings = append(r.Warnings, r.notes()...)
+	}
 	r.read = nil
 	return r
 }

@@ -127,9 +127,11 @@ func (e Effective) Notes() []string {
 		notes = append(notes, fmt.Sprintf("%s=%d has no %s: it means %d %s per minute, as in Java Dubbo; write %s or %s: 200/1s to say what is meant",
 			TPSKey, e.TPS.Rate, TPSIntervalKey, e.TPS.Rate, calls, TPSIntervalKey, TPSRateKey))
 	}
-	burst := e.setting(TPSBurstKey).Value
+	burst, algorithm := e.setting(TPSBurstKey).Value, e.setting(TPSAlgorithmKey)
 	switch {
 	case burst == "":
+	case algorithm.Level == levelName(atMethod) && e.setting(TPSBurstKey).Level != algorithm.Level:
+		// The method has an algorithm of its own and goes without the service's burst.
 	case e.TPS.Algorithm != AlgorithmBucket:
 		notes = append(notes, fmt.Sprintf("%s=%s has no effect with %s=%s: only a %s has a burst", TPSBurstKey, burst, TPSAlgorithmKey, e.TPS.Algorithm, AlgorithmBucket))
 	case burst != strconv.Itoa(e.TPS.Burst):

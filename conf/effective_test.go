@@ -42,7 +42,10 @@ func TestNotes(t *testing.T) {
 	assert.Equal(t, []string{"tps=200 has no tps.interval: it means 200 calls per minute, as in Java Dubbo; write tps.interval or tps.rate: 200/1s to say what is meant"}, notes("tps", "200"))
 	assert.Equal(t, []string{"tps=1 has no tps.interval: it means 1 call per minute, as in Java Dubbo; write tps.interval or tps.rate: 200/1s to say what is meant"}, notes("methods.m.tps", "1"))
 	assert.Equal(t, []string{"tps.burst=50 has no effect with tps.algorithm=sliding: only a bucket has a burst"}, notes("tps.rate", "5/s", "tps.burst", "50"))
-	assert.Equal(t, []string{"tps.burst=0 has no effect with tps.algorithm=fixed: only a bucket has a burst"}, notes("tps.rate", "5/s", "tps.burst", "0", "methods.m.tps.algorithm", "fixed"))
+	// A method with an algorithm of its own goes without the burst of the service.
+	assert.Empty(t, notes("tps.rate", "5/s", "tps.burst", "9", "tps.algorithm", "bucket", "methods.m.tps.algorithm", "fixed"))
+	assert.Equal(t, []string{"tps.burst=0 has no effect with tps.algorithm=fixed: only a bucket has a burst"},
+		notes("tps.rate", "5/s", "methods.m.tps.burst", "0", "methods.m.tps.algorithm", "fixed"))
 	assert.Equal(t, []string{"tps.burst=30000 is taken as 26687: at 1 per 24h0m0s more would need over 73 years to come together"}, notes("tps.rate", "1/24h", "tps.algorithm", "bucket", "tps.burst", "30000"))
 	assert.Len(t, notes("tps", "5", "tps.burst", "2"), 2, "each is told")
 }

@@ -134,7 +134,7 @@ func steps(site guard.Site) []guard.Step {
 		site.Runtime().ConfigError(fmt.Errorf("service=%s method=%s: tps is not enforced: %w", site.Service, method, err))
 		return nil
 	}
-	s := &stage{entry: e, limiter: limiter, site: site, reject: call.RejectError{
+	s := &stage{entry: e, limiter: limiter, site: site, longest: l.Interval + time.Millisecond, reject: call.RejectError{
 		Guard:    Policy,
 		Resource: call.Resource(site.Service, method),
 		Reason:   call.ReasonRate,
@@ -161,6 +161,9 @@ type stage struct {
 	sliding *tps.Sliding
 	site    guard.Site
 	reject  call.RejectError
+	// longest is what a refusal says at most: a window of fixed ends right after
+	// the interval.
+	longest time.Duration
 
 	// refusals are made once for each step of their retry-after.
 	refusals [retrySteps]atomic.Pointer[guard.Refusal]
@@ -195,7 +198,7 @@ func (s *stage) refusal(retryAfter time.Duration) *guard.Refusal {
 		return r
 	}
 	reject := s.reject
-	reject.RetryAfter = rounded
+	reject.RetryAfter = min(rounded, max(s.longest, retryAfter))
 	r := s.site.NewRefusal(reject, tps.ErrLimitReached)
 	if !s.refusals[i].CompareAndSwap(nil, r) {
 		return s.refusals[i].Load()
