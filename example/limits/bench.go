@@ -92,19 +92,27 @@ func (b *bench) check(ctx context.Context, p protocol, rows []row) error {
 
 // check returns what of a limit was not kept.
 func (r row) check(p protocol) []error {
+	t := r.trial
 	var broken []error
 	expect := func(ok bool, format string, args ...any) {
 		if !ok {
-			broken = append(broken, fmt.Errorf("%s, %s: %s", p.title, r.method, fmt.Sprintf(format, args...)))
+			broken = append(broken, fmt.Errorf("%s, %s: %s", p.title, t.title, fmt.Sprintf(format, args...)))
 		}
 	}
-	expect(r.peak == r.limit, "greatest concurrency in the handler was %d, want exactly the limit of %d", r.peak, r.limit)
-	expect(r.admitted == r.limit, "%d calls were admitted, want exactly the limit of %d", r.admitted, r.limit)
+	expect(r.admitted == t.admitted, "%d calls were admitted, want exactly %d", r.admitted, t.admitted)
+	expect(t.atOnce == 0 || r.peak == t.atOnce, "at most %d calls were in the handler at one time, want exactly %d", r.peak, t.atOnce)
+	expect(r.waited == t.waited, "%d calls waited, want %d", r.waited, t.waited)
+	expect(!t.inTurn || !r.mixed, "calls were admitted in another order than they came in")
 	expect(r.admitted+r.refused() == offered, "%d admitted and %d refused, want %d together", r.admitted, r.refused(), offered)
 	expect(r.answered == r.admitted, "%d calls were admitted and %d answered, want as many", r.admitted, r.answered)
 	expect(r.failed == 0 && r.typed == r.refused(), "%d of %d refusals arrived typed, want all; the first says %q", r.typed, r.refused(), r.text)
-	expect(r.guards["executes"] == r.typed, "refusals by guard: %v, want all by executes", r.guards)
 	expect(r.empty == 0, "%d calls ended with neither an error nor a greeting, want none", r.empty)
-	expect(r.refused() == 0 || r.minHits == 1 && r.maxHits == 1, "refused calls reached the provider %s times each, want once", r.hits())
+	expect(r.reasons[t.guard+" "+t.reason] == r.typed, "refusals by guard and reason: %v, want all by %s %s", r.reasons, t.guard, t.reason)
+	expect(r.refused() == 0 || r.minHits == t.hits && r.maxHits == t.hits, "refused calls reached the provider %s times each, want %d", r.hits(), t.hits)
+	expect(r.typed == 0 || r.minWaited >= t.wait, "a call was refused after a wait of %s, want at least %s", r.minWaited, t.wait)
+	// The interval has begun when the calls were made. Weir rounds up by a quarter at most.
+	soonest, latest := max(t.interval-runTimeout, 0), t.interval+t.interval/4
+	expect(r.typed == 0 || r.minRetry >= soonest && r.maxRetry <= latest,
+		"refusals say to try again after %s to %s, want %s to %s", r.minRetry, r.maxRetry, soonest, latest)
 	return broken
 }

@@ -19,6 +19,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -30,7 +31,7 @@ import (
 
 // conf holds the dubbo configuration of the children.
 //
-//go:embed conf/*.yaml
+//go:embed conf
 var conf embed.FS
 
 // buildTimeout is long because a first build compiles dubbo-go.
@@ -38,12 +39,13 @@ const buildTimeout = 20 * time.Minute
 
 // protocol is one of the two that the demo runs on.
 type protocol struct {
-	name, title, scheme string
+	name, title           string
+	inYAML, serialization string
 }
 
 var protocols = []protocol{
-	{name: "triple", title: "Triple protocol", scheme: "tri"},
-	{name: "dubbo", title: "dubbo protocol", scheme: "dubbo"},
+	{name: "triple", title: "Triple protocol", inYAML: "tri", serialization: "protobuf"},
+	{name: "dubbo", title: "dubbo protocol", inYAML: "dubbo", serialization: "hessian2"},
 }
 
 // program is one of the two that the demo builds.
@@ -112,15 +114,21 @@ func (p program) binary(dir string) string {
 	return path
 }
 
-// writeConfig copies a file of conf into dir and adds the key that its
-// placeholder names. dubbo-go resolves ${key:default} from keys of the same file.
-func writeConfig(dir, name, key, value string) (string, error) {
-	data, err := conf.ReadFile("conf/" + name)
+// writeConfig copies a role's file of conf into dir and adds the keys that its
+// placeholders name. dubbo-go resolves ${key:default} from keys of the same file.
+func writeConfig(dir string, s set, prog program, p protocol, role string, keys map[string]string) (string, error) {
+	data, err := conf.ReadFile("conf/" + s.name + "/" + role + "-" + prog.conf + ".yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = conf.ReadFile("conf/" + role + ".yaml") // no limit on this side
+	}
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, name)
-	text := fmt.Sprintf("%s\n%s: %q\n", data, key, value)
+	text := string(data)
+	for key, value := range keys {
+		text += fmt.Sprintf("%s: %q\n", key, value)
+	}
+	path := filepath.Join(dir, strings.Join([]string{s.name, p.name, role, prog.conf}, "-")+".yaml")
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 

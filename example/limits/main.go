@@ -13,14 +13,14 @@
 // limitations under the License.
 
 // Command limits shows that Weir keeps the limits that a dubbo YAML file sets,
-// on the Triple protocol and on the dubbo protocol, and what dubbo-go's own
-// execute filter makes of the same limits.
+// executes, actives and tps, on the Triple protocol and on the dubbo protocol,
+// and what dubbo-go's own filters make of the same limits.
 //
 //	go run ./limits
 //
 // It builds two programs, one with Weir and one without, runs a provider and a
-// consumer of each, and starts more callers than the limit allows. It exits
-// with 1 if Weir did not keep a limit. Read next: conf/provider-triple-weir.yaml
+// consumer of each, and makes more calls than the limits allow. It exits with 1
+// if Weir did not keep a limit. Read next: trials.go for what is promised, conf
 // for the limits, withweir/main.go for the import, internal/app for the rest.
 package main
 
@@ -33,18 +33,6 @@ import (
 	"syscall"
 	"time"
 )
-
-// offered is how many callers start together.
-const offered = 40
-
-// methods are what is called, and what conf/ allows each.
-var methods = []struct {
-	name  string
-	limit int
-}{
-	{name: "SayHello", limit: 5},    // its own limit
-	{name: "SayGoodbye", limit: 20}, // the service's
-}
 
 func main() {
 	// Every path out of here ends the child processes: a signal ends ctx, which
@@ -68,9 +56,8 @@ func run(ctx context.Context) error {
 	}
 	defer b.close()
 
-	fmt.Printf("%d callers start together; %d calls of SayHello may run at one time, and %d of SayGoodbye.\n",
-		offered, methods[0].limit, methods[1].limit)
-	fmt.Print("No handler returns before every call has been admitted or refused.\n\n")
+	fmt.Printf("%d calls meet each limit, with Weir and with dubbo-go's own filters. Where running calls\n", offered)
+	fmt.Print("are limited, no handler returns before each call has been admitted, made to wait or refused.\n\n")
 
 	err = step("building the two programs, with Weir and without", func() error { return build(ctx, b.dir) })
 	if err != nil {

@@ -19,21 +19,44 @@ import (
 	"io"
 )
 
-// printTable shows one protocol: a line per program and method, and below what
+// printTable shows one protocol: a line per limit and program, and below what
 // the numbers mean to a caller.
 func printTable(w io.Writer, p protocol, rows []row) {
-	const line = "%-8s %-10s %10v %7v %8v %7v %11v %8v %9v %12v\n"
+	const line = "%-24s %-8s %8v %7v %6v %7v %8v %9v %12v\n"
 	fmt.Fprintf(w, "\n%s\n", p.title)
-	fmt.Fprintf(w, line, "", "", "", "", "", "", "greatest", "typed", "empty", "hits per")
-	fmt.Fprintf(w, line, "", "method", "configured", "offered", "admitted", "refused", "concurrency", "refusals", "successes", "refused call")
-	for _, r := range rows {
-		fmt.Fprintf(w, line, r.program.title, r.method, r.limit, offered, r.admitted, r.refused(), r.peak, r.typed, r.empty, r.hits())
+	fmt.Fprintf(w, line, "", "", "", "", "", "", "typed", "empty", "hits per")
+	fmt.Fprintf(w, line, "limit", "", "admitted", "at once", "waited", "refused", "refusals", "successes", "refused call")
+	for i, r := range byTrial(rows) {
+		title := r.trial.title
+		if i%len(programs) > 0 {
+			title = ""
+		}
+		peak := fmt.Sprint(r.peak)
+		if r.trial.atOnce == 0 {
+			peak = "-" // handlers return at once, so it tells nothing
+		}
+		fmt.Fprintf(w, line, title, r.program.title, r.admitted, peak, r.waited, r.refused(), r.typed, r.empty, r.hits())
 	}
-	for _, r := range rows {
+	for _, r := range byTrial(rows) {
 		for _, text := range r.explain() {
-			fmt.Fprintf(w, "  %s: %s\n", r.program.title, text)
+			fmt.Fprintf(w, "  %s, %s: %s\n", r.trial.title, r.program.title, text)
 		}
 	}
+}
+
+// byTrial puts the programs' rows of each trial together.
+func byTrial(rows []row) []row {
+	var sorted []row
+	for _, s := range sets {
+		for _, t := range s.trials {
+			for _, r := range rows {
+				if r.trial == t {
+					sorted = append(sorted, r)
+				}
+			}
+		}
+	}
+	return sorted
 }
 
 // hits per call that got no greeting, as a number or as a range.
@@ -50,23 +73,28 @@ func (r row) hits() string {
 
 // explain says what stands out in a row.
 func (r row) explain() []string {
+	t := r.trial
 	var lines []string
-	if r.method == methods[0].name {
-		if r.typed > 0 {
-			lines = append(lines, fmt.Sprintf("%d of %d callers of %s were told: %s", r.typed, offered, r.method, r.text))
-		}
-		if r.failed > 0 {
-			lines = append(lines, fmt.Sprintf("%d of %d callers of %s got this error, after %s attempts: %s",
-				r.failed, offered, r.method, r.hits(), r.text))
-		}
-		if r.empty > 0 {
-			lines = append(lines, fmt.Sprintf("%d of %d callers of %s got an empty success: no error and no greeting",
-				r.empty, offered, r.method))
-		}
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	switch {
+	case t.atOnce > 0 && r.peak > t.atOnce:
+		say("no limit: %d calls ran at one time", r.peak)
+	case r.admitted > t.admitted:
+		say("no limit: %d calls were admitted", r.admitted)
+	case t.atOnce > 0 && r.peak < t.atOnce:
+		say("%d calls may run and %d did: SayHello's limit replaced the service's", t.atOnce, r.peak)
+		return lines // and otherwise the same as SayHello
+	case t.inTurn && !r.mixed:
+		say("%d calls waited, and ran in the order in which they came", r.waited)
 	}
-	if r.admitted < r.limit {
-		lines = append(lines, fmt.Sprintf("%s may run %d calls and got %d: SayHello's limit replaced the service's",
-			r.method, r.limit, r.admitted))
+	if r.typed > 0 && !t.brief {
+		say("%d callers were told: %s", r.typed, r.text)
+	}
+	if r.failed > 0 {
+		say("%d callers got this error, after %s attempts: %s", r.failed, r.hits(), r.text)
+	}
+	if r.empty > 0 {
+		say("%d callers got an empty success: no error and no greeting", r.empty)
 	}
 	return lines
 }

@@ -13,7 +13,7 @@
 // limitations under the License.
 
 // Command plain is the demo's provider and consumer on dubbo-go alone: Weir is
-// not linked in, and dubbo-go's own execute filter keeps the limits.
+// not linked in, and the limits are left to dubbo-go's own filters.
 package main
 
 import (
@@ -21,5 +21,5 @@ import (
 )
 
 func main() {
-	app.Main(func(error) (string, bool) { return "", false })
+	app.Main(app.Protection{})
 }

@@ -19,14 +19,27 @@ package main
 import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/example/limits/internal/app"
+	"github.com/weir-go/weir/example/limits/internal/control"
 )
 
 func main() {
-	app.Main(func(err error) (string, bool) {
-		refusal, ok := weir.AsRejected(err)
-		if !ok {
-			return "", false
-		}
-		return refusal.Guard, true
-	})
+	app.Main(app.Protection{Refusal: refusal, Waiting: waiting})
+}
+
+// refusal tells a refusal from a failure.
+func refusal(err error) *control.Refusal {
+	r, ok := weir.AsRejected(err)
+	if !ok {
+		return nil
+	}
+	return &control.Refusal{Guard: r.Guard, Reason: r.Reason, Waited: r.Waited, RetryAfter: r.RetryAfter}
+}
+
+// waiting is how many calls wait for a slot now.
+func waiting() int {
+	var n int64
+	for _, limit := range weir.Snapshot().Limits {
+		n += limit.Waiting
+	}
+	return int(n)
 }

@@ -19,21 +19,29 @@ package app
 import (
 	"fmt"
 	"os"
+
+	"github.com/weir-go/weir/example/limits/internal/control"
 )
 
-// Judge tells whether err is a refusal by a limit, and which limit was met.
-type Judge func(err error) (guard string, ok bool)
+// Protection is what a program can tell of its limits. The zero value is for a
+// program that cannot tell anything.
+type Protection struct {
+	// Refusal is what err tells of a limit, nil if it is another error.
+	Refusal func(err error) *control.Refusal
+	// Waiting is how many calls of this process wait for a slot now.
+	Waiting func() int
+}
 
 // Main runs one child process: PROGRAM provider|consumer triple|dubbo CONFIG.
 // The driver, ../../main.go, starts it.
-func Main(judge Judge) {
-	if err := run(os.Args[1:], judge); err != nil {
+func Main(p Protection) {
+	if err := run(os.Args[1:], p); err != nil {
 		fmt.Fprintln(os.Stderr, "limits:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string, judge Judge) error {
+func run(args []string, p Protection) error {
 	if len(args) != 3 {
 		return fmt.Errorf("want three arguments, provider|consumer triple|dubbo CONFIG, got %d", len(args))
 	}
@@ -47,7 +55,7 @@ func run(args []string, judge Judge) error {
 	case "provider":
 		return runProvider(protocol, config, os.Stdin, answers)
 	case "consumer":
-		return runConsumer(protocol, config, judge, os.Stdin, answers)
+		return runConsumer(protocol, config, p, os.Stdin, answers)
 	default:
 		return fmt.Errorf("unknown role %q: want provider or consumer", role)
 	}

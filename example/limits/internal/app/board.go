@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,57 +39,70 @@ type board struct {
 }
 
 type gate struct {
-	open chan struct{}
-	once sync.Once
+	leave chan struct{} // each value lets one handler return, and all may when it is closed
+	once  sync.Once
 
-	mu                     sync.Mutex
-	entered, running, peak int // guarded by mu
+	mu            sync.Mutex
+	entered       []string // ids of calls; guarded by mu
+	running, peak int      // guarded by mu
 }
 
 func newBoard(methods ...string) *board {
 	b := &board{methods: make(map[string]*gate), hits: make(map[string]int)}
 	for _, m := range methods {
-		b.methods[m] = &gate{open: make(chan struct{})}
+		b.methods[m] = &gate{leave: make(chan struct{})}
 	}
 	return b
 }
 
 // hold is what a handler does in this demo: it waits for the release.
-func (b *board) hold(method string) error {
+func (b *board) hold(method, callID string) error {
 	g := b.methods[method]
-	g.enter()
-	defer g.leave()
+	g.enter(callID)
+	defer g.exit()
 
 	timeout := time.NewTimer(maxHold)
 	defer timeout.Stop()
 	select {
-	case <-g.open:
+	case <-g.leave:
 		return nil
 	case <-timeout.C:
 		return errors.New("nobody released the handler within " + maxHold.String())
 	}
 }
 
-func (g *gate) enter() {
+func (g *gate) enter(callID string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.entered++
+	g.entered = append(g.entered, callID)
 	g.running++
 	g.peak = max(g.peak, g.running)
 }
 
-func (g *gate) leave() {
+func (g *gate) exit() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
 }
 
-func (b *board) release(method string) error {
+// release lets n handlers of a method return, which must be in it; without n all
+// of them, and those that come later at once.
+func (b *board) release(method string, n ...int) error {
 	g, ok := b.methods[method]
 	if !ok {
 		return fmt.Errorf("unknown method %q", method)
 	}
-	g.once.Do(func() { close(g.open) })
+	if len(n) == 0 {
+		g.once.Do(func() { close(g.leave) })
+		return nil
+	}
+	for range n[0] {
+		select {
+		case g.leave <- struct{}{}:
+		case <-time.After(maxHold):
+			return errors.New("no handler is there to be released")
+		}
+	}
 	return nil
 }
 
@@ -109,5 +123,5 @@ func (b *board) status(method string) (control.ProviderStatus, error) {
 
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return control.ProviderStatus{Entered: g.entered, Running: g.running, Peak: g.peak, Hits: hits}, nil
+	return control.ProviderStatus{Entered: slices.Clone(g.entered), Running: g.running, Peak: g.peak, Hits: hits}, nil
 }

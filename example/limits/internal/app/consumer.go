@@ -38,25 +38,28 @@ const callTimeout = 30 * time.Second
 type call func(ctx context.Context, name string) (string, error)
 
 // runConsumer makes the calls that the driver asks for, until it goes away.
-func runConsumer(protocol, config string, judge Judge, in io.Reader, out io.Writer) error {
+func runConsumer(protocol, config string, p Protection, in io.Reader, out io.Writer) error {
 	methods, err := connect(protocol, config)
 	if err != nil {
 		return err
 	}
-	var last *round
+	rounds := make(map[string]*round)
+	for m, do := range methods {
+		rounds[m] = &round{method: m, do: do, protection: p}
+	}
 	return control.Serve(in, out, func(command string, args []string) (any, error) {
 		switch {
 		case command == control.Ready:
 			return struct{}{}, nil
-		case command == control.Call && len(args) == 2:
+		case command == control.Call && len(args) == 2 && rounds[args[0]] != nil:
 			n, err := strconv.Atoi(args[1])
-			if err != nil || methods[args[0]] == nil {
-				return nil, errors.New("want a method and a number of callers")
+			if err != nil {
+				return nil, err
 			}
-			last = startRound(args[0], n, methods[args[0]], judge)
+			rounds[args[0]].start(n)
 			return struct{}{}, nil
-		case command == control.Status && last != nil:
-			return last.status(), nil
+		case command == control.Status && len(args) == 1 && rounds[args[0]] != nil:
+			return rounds[args[0]].status(), nil
 		default:
 			return nil, errors.New("not a command of a consumer")
 		}
@@ -94,50 +97,63 @@ func load(config string) error {
 	return nil
 }
 
-// round is a number of calls that start together.
+// round is the calls of one method.
 type round struct {
+	method     string
+	do         call
+	protection Protection
+	started    int // used by one goroutine
+
 	mu      sync.Mutex
 	results []control.CallResult // guarded by mu
 }
 
-func startRound(method string, callers int, do call, judge Judge) *round {
-	r := new(round)
+// start starts calls together.
+func (r *round) start(callers int) {
 	start := make(chan struct{})
-	for i := range callers {
-		id := fmt.Sprintf("%s-%d", method, i+1)
+	for range callers {
+		r.started++
+		id := fmt.Sprintf("%s-%d", r.method, r.started)
 		go func() {
 			<-start
-			res := callOnce(id, do, judge)
+			res := r.call(id)
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.results = append(r.results, res)
 		}()
 	}
 	close(start)
-	return r
 }
 
-// callOnce makes one call and says how it ended.
-func callOnce(id string, do call, judge Judge) control.CallResult {
+// call makes one call and says how it ended.
+func (r *round) call(id string) control.CallResult {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	ctx = context.WithValue(ctx, constant.AttachmentKey, map[string]any{callIDKey: id})
 
-	greeting, err := do(ctx, id)
+	greeting, err := r.do(ctx, id)
 	switch {
 	case err == nil && greeting != "":
 		return control.CallResult{ID: id, Outcome: control.Answered}
 	case err == nil:
 		return control.CallResult{ID: id, Outcome: control.Empty}
 	}
-	if guard, ok := judge(err); ok {
-		return control.CallResult{ID: id, Outcome: control.Refused, Guard: guard, Text: err.Error()}
+	if r.protection.Refusal != nil {
+		if refusal := r.protection.Refusal(err); refusal != nil {
+			return control.CallResult{ID: id, Outcome: control.Refused, Refusal: refusal, Text: err.Error()}
+		}
 	}
 	return control.CallResult{ID: id, Outcome: control.Failed, Text: err.Error()}
 }
 
 func (r *round) status() control.ConsumerStatus {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return control.ConsumerStatus{Calls: slices.Clone(r.results)}
+	s := control.ConsumerStatus{Calls: slices.Clone(r.results)}
+	r.mu.Unlock()
+	// Last, so that a call which leaves the queue meanwhile is missing for a moment
+	// and never counted twice.
+	if r.protection.Waiting != nil {
+		s.Waiting = r.protection.Waiting()
+	}
+	return s
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"dubbo.apache.org/dubbo-go/v3"
 
@@ -34,7 +35,7 @@ type GreetProvider struct {
 
 // SayHello greets.
 func (p *GreetProvider) SayHello(_ context.Context, req *greet.GreetRequest) (*greet.GreetReply, error) {
-	if err := p.work.hold("SayHello"); err != nil {
+	if err := p.work.hold("SayHello", req.GetName()); err != nil {
 		return nil, err
 	}
 	return &greet.GreetReply{Greeting: "Hello, " + req.GetName()}, nil
@@ -42,7 +43,7 @@ func (p *GreetProvider) SayHello(_ context.Context, req *greet.GreetRequest) (*g
 
 // SayGoodbye takes leave.
 func (p *GreetProvider) SayGoodbye(_ context.Context, req *greet.GreetRequest) (*greet.GreetReply, error) {
-	if err := p.work.hold("SayGoodbye"); err != nil {
+	if err := p.work.hold("SayGoodbye", req.GetName()); err != nil {
 		return nil, err
 	}
 	return &greet.GreetReply{Greeting: "Goodbye, " + req.GetName()}, nil
@@ -59,7 +60,7 @@ func (p *DubboGreetProvider) Reference() string { return greet.GreetServiceName 
 
 // SayHello greets.
 func (p *DubboGreetProvider) SayHello(_ context.Context, name string) (string, error) {
-	if err := p.work.hold("SayHello"); err != nil {
+	if err := p.work.hold("SayHello", name); err != nil {
 		return "", err
 	}
 	return "Hello, " + name, nil
@@ -67,7 +68,7 @@ func (p *DubboGreetProvider) SayHello(_ context.Context, name string) (string, e
 
 // SayGoodbye takes leave.
 func (p *DubboGreetProvider) SayGoodbye(_ context.Context, name string) (string, error) {
-	if err := p.work.hold("SayGoodbye"); err != nil {
+	if err := p.work.hold("SayGoodbye", name); err != nil {
 		return "", err
 	}
 	return "Goodbye, " + name, nil
@@ -98,6 +99,12 @@ func runProvider(protocol, config string, in io.Reader, out io.Writer) error {
 			return work.status(args[0])
 		case command == control.Release && len(args) == 1:
 			return struct{}{}, work.release(args[0])
+		case command == control.Release && len(args) == 2:
+			n, err := strconv.Atoi(args[1])
+			if err != nil {
+				return nil, err
+			}
+			return struct{}{}, work.release(args[0], n)
 		default:
 			return nil, errors.New("not a command of a provider")
 		}

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // AnswerPrefix marks an answer among whatever else a child prints.
@@ -32,22 +33,23 @@ const AnswerPrefix = "@answer "
 // Commands that the driver gives.
 const (
 	Ready   = "ready"   // both: answered once the child is up
-	Status  = "status"  // provider: status METHOD -> ProviderStatus; consumer: status -> ConsumerStatus
-	Release = "release" // provider: release METHOD, its handlers may return
-	Call    = "call"    // consumer: call METHOD N, start N callers at once
+	Status  = "status"  // provider: status METHOD -> ProviderStatus; consumer: status METHOD -> ConsumerStatus
+	Release = "release" // provider: release METHOD N, N of its handlers may return; without N all, now and later
+	Call    = "call"    // consumer: call METHOD N, start N callers at once, besides those that run
 )
 
 // ProviderStatus is what a provider has seen of one method so far.
 type ProviderStatus struct {
-	Entered int            // calls that reached the handler
+	Entered []string       // ids of the calls that reached the handler, in their order
 	Running int            // calls that are in the handler now
 	Peak    int            // greatest number of calls in the handler at one time
 	Hits    map[string]int // by call id: how often the call arrived, admitted or not
 }
 
-// ConsumerStatus is how the calls of one round ended so far.
+// ConsumerStatus is how the calls of one method ended so far.
 type ConsumerStatus struct {
-	Calls []CallResult
+	Calls   []CallResult
+	Waiting int // calls that wait for a slot now
 }
 
 // Outcome is what a caller got.
@@ -65,8 +67,15 @@ const (
 type CallResult struct {
 	ID      string
 	Outcome Outcome
-	Guard   string `json:",omitempty"` // of a refusal: the limit that was met
-	Text    string `json:",omitempty"` // of a refusal or a failure: the error's text
+	Refusal *Refusal `json:",omitempty"` // if it was refused
+	Text    string   `json:",omitempty"` // of a refusal or a failure: the error's text
+}
+
+// Refusal is what an error tells of the limit that was met.
+type Refusal struct {
+	Guard, Reason string
+	Waited        time.Duration // before it was refused
+	RetryAfter    time.Duration // when it is worth trying again
 }
 
 // Serve answers commands from in on out until in ends. A child ends with its

@@ -28,6 +28,10 @@ type DubboGreetClient struct {
 	conn *client.Connection
 }
 
+// Reference is the client's name in YAML: that of the Triple client, so that one
+// file serves both.
+func (c *DubboGreetClient) Reference() string { return "GreetServiceImpl" }
+
 // SetConsumerDubboGreet makes c a consumer that dubbo.Load connects.
 func SetConsumerDubboGreet(c *DubboGreetClient) {
 	dubbo.SetConsumerServiceWithInfo(c, &dubboGreetClientInfo)
