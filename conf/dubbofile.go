@@ -197,7 +197,7 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 				})
 				return
 			}
-			if instead, ok := replaced[field]; ok && value.Value != "" {
+			if instead := insteadOf(field, method); instead != "" && value.Value != "" {
 				c.warn("%s service=%s %s is dubbo-go's own limit; %s", c.at(key), service, field, instead)
 			}
 		})

@@ -148,7 +148,7 @@ func TestCheckDubboWarnings(t *testing.T) {
 `))
 	assert.Empty(t, r.Faults)
 	assert.Equal(t, []string{
-		"f:6 service=a.B execute.limit is dubbo-go's own limit; use executes",
+		"f:6 service=a.B execute.limit is dubbo-go's own limit; use executes with executes.scope: service",
 		"f:7 service=a.B tps.limiter is dubbo-go's own limit; use tps",
 		"f:11 service=a.B tps.limit.rate is dubbo-go's own limit; use tps",
 		"service=a.B side=provider excutes=3 has no effect; did you mean executes?",

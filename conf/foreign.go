@@ -51,6 +51,16 @@ func claimed(name string) bool {
 	return slices.ContainsFunc(families, func(family string) bool { return strings.HasPrefix(name, family) })
 }
 
+// insteadOf says what to do about one of dubbo-go's own keys, "" for no such key.
+func insteadOf(flat, method string) string {
+	instead := replaced[flat]
+	if flat == "execute.limit" && method == "" {
+		// dubbo-go counts all methods together there.
+		instead += " with " + ExecutesScopeKey + ": " + string(ScopeService)
+	}
+	return instead
+}
+
 // foreign looks at a key that is not in the table.
 func (p *paramsParser) foreign(method, full, flat, value string) {
 	if claimed(flat) {
@@ -60,9 +70,11 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 	if value == "" {
 		return // dubbo sets keys that nobody configured to the empty string
 	}
-	instead := replaced[flat]
+	instead := insteadOf(flat, method)
 	switch {
-	case instead != "" && p.side == Provider:
+	case flat == "execute.limit" && p.side == Consumer:
+		return // the provider's, which dubbo merges over a reference's
+	case instead != "":
 		p.warn("%s=%s is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; %s", full, value, instead)
 		return
 	case strings.HasPrefix(flat, TPSKey+"."):

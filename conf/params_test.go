@@ -256,7 +256,7 @@ func TestParseParamsWarnings(t *testing.T) {
 		name, value string
 		warning     string
 	}{
-		{Provider, "execute.limit", "5", "service=a.B side=provider execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes"},
+		{Provider, "execute.limit", "5", "service=a.B side=provider execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes with executes.scope: service"},
 		{Provider, "methods.m.execute.limit", "5", "service=a.B side=provider methods.m.execute.limit=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use executes"},
 		{Provider, "tps.limiter", "default", "service=a.B side=provider tps.limiter=default is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps"},
 		{Provider, "methods.m.tps.limit.rate", "5", "service=a.B side=provider methods.m.tps.limit.rate=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps"},
@@ -264,9 +264,9 @@ func TestParseParamsWarnings(t *testing.T) {
 		{Provider, "methods.m.tps.limit.strategy", "x", "service=a.B side=provider methods.m.tps.limit.strategy=x is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps.algorithm"},
 		{Provider, "tps.limit.rejected.handler", "log", "service=a.B side=provider tps.limit.rejected.handler=log is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; Weir needs no handler, the caller gets a typed error"},
 		{Provider, "tps.limit.burst", "5", "service=a.B side=provider tps.limit.burst=5 has no effect on a provider; use tps"},
-		{Consumer, "tps.limit.rate", "5", "service=a.B side=consumer tps.limit.rate=5 has no effect on a consumer; use tps"},
-		{Consumer, "tps.limiter", "default", "service=a.B side=consumer tps.limiter=default has no effect on a consumer; use tps"},
-		{Consumer, "methods.m.tps.limit.interval", "5", "service=a.B side=consumer methods.m.tps.limit.interval=5 has no effect on a consumer; use tps.interval"},
+		{Consumer, "tps.limit.rate", "5", "service=a.B side=consumer tps.limit.rate=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps"},
+		{Consumer, "tps.limiter", "default", "service=a.B side=consumer tps.limiter=default is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps"},
+		{Consumer, "methods.m.tps.limit.interval", "5", "service=a.B side=consumer methods.m.tps.limit.interval=5 is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; use tps.interval"},
 		{Consumer, "qps", "5", "service=a.B side=consumer qps=5 has no effect; did you mean tps?"},
 		{Provider, "active", "5", "service=a.B side=provider active=5 has no effect; did you mean actives?"},
 		{Provider, "sayHello.tps", "5", "service=a.B side=provider sayHello.tps=5 has no effect; for one method write methods.<Method>.tps"},

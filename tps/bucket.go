@@ -148,7 +148,7 @@ func (b *Bucket) AllowAt(now time.Duration) Decision {
 		from := max(taken, p-s.burst)
 		next := from + s.unit
 		if next > p {
-			return refused(now, s.time(next) - now)
+			return refused(now, s.time(next)-now)
 		}
 		if from > taken {
 			// Before taken is moved, so that no token is given back that ran over.

@@ -99,7 +99,7 @@ func (f *Fixed) AllowAt(now time.Duration) Decision {
 		}
 		word := w.word.Load()
 		if int64(word&usedMask) >= w.quota.Rate {
-			return refused(now, start + w.quota.Interval + 1 - now)
+			return refused(now, start+w.quota.Interval+1-now)
 		}
 		if w.word.CompareAndSwap(word, word+1) {
 			return Decision{Admitted: true, At: now, value: int64(word >> usedBits)}

@@ -94,7 +94,7 @@ func (s *Sliding) setLocked(q Quota) {
 func (s *Sliding) Allow() Decision {
 	if until := s.fullUntil.Load(); until != notFull {
 		if now := s.clock(); now < time.Duration(until) {
-			return refused(now, time.Duration(until) - now)
+			return refused(now, time.Duration(until)-now)
 		}
 	}
 	s.mu.Lock()
@@ -114,7 +114,7 @@ func (s *Sliding) allowLocked(reading time.Duration) Decision {
 	now := max(reading, s.last)
 	if until := time.Duration(s.fullUntil.Load()); now < until {
 		reading = max(reading, 0)
-		return refused(reading, until - reading)
+		return refused(reading, until-reading)
 	}
 	horizon := now - s.quota.Interval
 	if s.len > 0 && s.noteLocked(s.len-1).at <= horizon { // none counts any more

@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // bench runs the children. What it writes is gone when it is closed, except
@@ -110,8 +111,8 @@ func (r row) check(p protocol) []error {
 	expect(r.reasons[t.guard+" "+t.reason] == r.typed, "refusals by guard and reason: %v, want all by %s %s", r.reasons, t.guard, t.reason)
 	expect(r.refused() == 0 || r.minHits == t.hits && r.maxHits == t.hits, "refused calls reached the provider %s times each, want %d", r.hits(), t.hits)
 	expect(r.typed == 0 || r.minWaited >= t.wait, "a call was refused after a wait of %s, want at least %s", r.minWaited, t.wait)
-	// The interval has begun when the calls were made. Weir rounds up by a quarter at most.
-	soonest, latest := max(t.interval-runTimeout, 0), t.interval+t.interval/4
+	// The interval has begun when the calls were made.
+	soonest, latest := max(t.interval-runTimeout, 0), t.interval+time.Millisecond
 	expect(r.typed == 0 || r.minRetry >= soonest && r.maxRetry <= latest,
 		"refusals say to try again after %s to %s, want %s to %s", r.minRetry, r.maxRetry, soonest, latest)
 	return broken
