@@ -15,6 +15,9 @@
 package rpcstatus
 
 import (
+	"maps"
+	"sync"
+
 	"github.com/weir-go/weir/internal/weakmap"
 )
 
@@ -38,6 +41,10 @@ type Key struct {
 // method names from the network pile up.
 type Registry struct {
 	m weakmap.Map[Key, Status]
+
+	mu   sync.Mutex
+	seen map[Key]Figures    // guarded by mu: by the last look of Sums
+	gone map[SumKey]Figures // guarded by mu: of what was seen and is no more
 }
 
 // Status returns the one Status of a key.
@@ -48,6 +55,46 @@ func (r *Registry) Range(f func(Key, *Status) bool) { r.m.Range(f) }
 
 // Len is the number of keys held.
 func (r *Registry) Len() int { return r.m.Len() }
+
+// SumKey names what [Registry.Sums] sums up.
+type SumKey struct{ Side, Service, Method string }
+
+// Sums calls f with the figures of each method, over its references. Counts do
+// not fall when one of several references goes: what it had at the last look
+// stays in the sum.
+func (r *Registry) Sums(f func(SumKey, Figures)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen, r.gone = map[Key]Figures{}, map[SumKey]Figures{}
+	}
+	of := func(k Key) SumKey { return SumKey{k.Side, k.Service, k.Method} }
+	now := make(map[Key]Figures, len(r.seen))
+	r.Range(func(k Key, s *Status) bool { now[k] = s.Figures(); return true })
+	for k, before := range r.seen {
+		if figures, there := now[k]; !there || figures.counted() < before.counted() {
+			before.Inflight = 0
+			r.gone[of(k)] = r.gone[of(k)].Plus(before)
+		}
+	}
+	r.seen = now
+	sums := maps.Clone(r.gone)
+	for k, figures := range now {
+		sums[of(k)] = sums[of(k)].Plus(figures)
+	}
+	for k, figures := range sums {
+		f(k, figures)
+	}
+}
+
+// counted is a number that only grows while a [Status] lives.
+func (f Figures) counted() int64 {
+	n := f.WouldReject
+	for _, o := range f.Outcomes {
+		n += o
+	}
+	return n
+}
 
 // Service sums up the methods of a service on one side.
 func (r *Registry) Service(side, service string) Figures {

@@ -58,7 +58,7 @@ func (c *chain) limit(t testing.TB, method string) int64 {
 	return q.Limit()
 }
 
-// FAILS. A provider changes what it declares, so dubbo makes a new invoker and
+// Once: A provider changes what it declares, so dubbo makes a new invoker and
 // with it a new chain. The former chain is out of use but not collected yet, or
 // kept by a call that runs. The next change of the configuration makes its plan
 // again as well (Runtime.renew), from its stale URL, at the same version: what
@@ -89,7 +89,7 @@ func TestAttackAFormerChainBringsItsDeclaredLimitBack(t *testing.T) {
 	}
 }
 
-// FAILS. The same address stands twice in a reference, as under two registries of
+// Once: The same address stands twice in a reference, as under two registries of
 // which one (application-level) does not carry the provider's actives: whichever
 // chain is made last decides, here that the limit is off.
 func TestAttackTheSameAddressTwiceWithAndWithoutADeclaration(t *testing.T) {
@@ -112,7 +112,7 @@ func openChain(t testing.TB, own map[string]string) *chain {
 	return c
 }
 
-// FAILS. On a chain that does not know its methods the first call of a method
+// Once: On a chain that does not know its methods the first call of a method
 // makes its plan (chain.add) while the limit is raised: renew has been there
 // before chain.waits was set, and add does not look again as replaceLocked does.
 // The call waits until its deadline though the limit is 100.
@@ -157,7 +157,7 @@ func TestAttackAMethodAddedDuringAChangeIsNotTold(t *testing.T) {
 	})
 }
 
-// FAILS. A call took its plan before the guard turned to observing and comes to
+// Once: A call took its plan before the guard turned to observing and comes to
 // wait afterwards, as behind a paced wait: AdmitWaiting has been there already, so
 // it waits, and is refused, although nobody is to be refused any more.
 func TestAttackACallThatComesToWaitAfterTheTurnToObserving(t *testing.T) {
@@ -199,7 +199,7 @@ func TestAttackACallThatComesToWaitAfterTheTurnToObserving(t *testing.T) {
 	})
 }
 
-// FAILS. dubbo merges the reference's params into the provider's URL where that
+// Once: dubbo merges the reference's params into the provider's URL where that
 // has none: a placeholder in the reference's own actives, which is right and
 // holds, is then met as a fault "of the provider" and counted as a configuration
 // error.
@@ -213,7 +213,7 @@ func TestAttackTheReferencesOwnPlaceholderIsNoFaultOfTheProvider(t *testing.T) {
 	assert.Zero(t, rt.ConfigErrors())
 }
 
-// FAILS. The same with the two spellings of a method: the reference says
+// Once: The same with the two spellings of a method: the reference says
 // methods.echo.actives, the provider methods.Echo.actives. Both are right, the
 // merged URL has both.
 func TestAttackTwoSpellingsInTheMergedURLAreNoFault(t *testing.T) {
@@ -226,7 +226,7 @@ func TestAttackTwoSpellingsInTheMergedURLAreNoFault(t *testing.T) {
 	assert.Zero(t, rt.ConfigErrors())
 }
 
-// FAILS. visit.send leaves the elapsed time of a stream's opening out, and
+// Once: visit.send leaves the elapsed time of a stream's opening out, and
 // running.end takes it all the same.
 func TestAttackTheOpeningOfAStreamIsNoResponseTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -255,7 +255,7 @@ func (c *oddContext) Err() error {
 	return c.Context.Err()
 }
 
-// FAILS. A context whose Err panics once the call was given its slot: the slot is
+// Once: A context whose Err panics once the call was given its slot: the slot is
 // lost for good.
 func TestAttackAContextThatPanicsKeepsNoSlot(t *testing.T) {
 	for n := int64(1); n < 5; n++ {
@@ -288,7 +288,7 @@ type doneContext struct{ context.Context }
 
 func (doneContext) Done() <-chan struct{} { panic("boom") }
 
-// FAILS. The same for Done: the waiter stays in the list and goes to the pool.
+// Once: The same for Done: the waiter stays in the list and goes to the pool.
 func TestAttackAContextWhoseDonePanicsKeepsNoPlaceInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := concurrency.NewQueue(1)
@@ -303,7 +303,7 @@ func TestAttackAContextWhoseDonePanicsKeepsNoPlaceInTheQueue(t *testing.T) {
 	})
 }
 
-// FAILS. A nil context passes as long as there is a slot (dubbo's own invoker of the
+// Once: A nil context passes as long as there is a slot (dubbo's own invoker of the
 // dubbo protocol reads none), and panics as soon as the call must wait.
 func TestAttackANilContextDoesNotPanicWhenItMustWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

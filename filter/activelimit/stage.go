@@ -18,13 +18,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
-	"github.com/weir-go/weir/internal/weakmap"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 )
 
@@ -42,71 +40,22 @@ const leastLeft = time.Millisecond
 // call had. Whether the queue's timer or the context's came first is chance.
 var errDeadline = fmt.Errorf("%w: %w", concurrency.ErrWaitTimeout, context.DeadlineExceeded)
 
-// Key names what shares one limit.
-type Key struct {
-	// Reference tells the references of this process apart.
-	Reference uint64
-	// Service is dubbo's service key. Method is "*" for names that the service
-	// does not have; the case of its first letter is folded.
-	Service, Method string
-	// Address is the provider's.
-	Address string
-
-	runtime *guard.Runtime
-}
-
-// entry is what plans and running calls own.
-type entry struct {
-	*concurrency.Queue
-	method string // as the reference spells it
-
-	mu      sync.Mutex
-	version uint64 // guarded by mu: of the configuration that set the limit
-}
-
-// set sets the limit unless a newer configuration has, and lets those who wait
-// go where nobody is to wait any more.
-func (e *entry) set(version uint64, limit int, enforced bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if version < e.version {
-		return
-	}
-	e.version = version
-	e.SetLimit(limit)
-	if !enforced {
-		e.AdmitWaiting()
-	}
-}
-
-var entries weakmap.Map[Key, entry]
-
-// Queues calls f for each limit of a runtime that is in force or still has
-// calls, with the method as its reference spells it.
-func Queues(rt *guard.Runtime, f func(Key, *concurrency.Queue)) {
-	entries.Range(func(k Key, e *entry) bool {
-		if k.runtime == rt {
-			k.Method = e.method
-			f(k, e.Queue)
-		}
-		return true
-	})
-}
-
 func steps(site guard.Site) []guard.Step {
 	l := site.Policy.Actives
 	key := Key{
 		Reference: site.Reference, Service: site.Service, Method: conf.MethodKey(site.Method), Address: site.Address,
 		runtime: site.Runtime(),
 	}
+	c := claim{guard: site.Guard(), alive: site.Alive(), version: site.Version()}
 	if !l.Set || l.Mode == conf.Off {
 		if e := entries.Peek(key); e != nil {
-			e.set(site.Version(), 0, false)
+			e.claim(c)
 		}
 		return nil
 	}
+	c.set, c.limit, c.enforced = true, l.Limit, l.Mode == conf.Enforce
 	e := entries.Get(key, func() *entry { return &entry{Queue: concurrency.NewQueue(l.Limit), method: site.Method} })
-	e.set(site.Version(), l.Limit, l.Mode == conf.Enforce)
+	e.claim(c)
 	s := &stage{site: site, entry: e, maxWait: l.Wait, waits: site.Waits(Policy)}
 	refusal := func(reason string) *guard.Refusal {
 		return site.NewRefusal(call.RejectError{
@@ -152,6 +101,10 @@ func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
 
 // wait is take for a call that found no slot.
 func (s *stage) wait(c guard.Call) (guard.Permit, *guard.Refusal) {
+	if c.Ctx == nil {
+		c.Ctx = context.Background() // dubbo's own invokers do not all look at it
+	}
+	s.entry.review()
 	left := s.site.TimeLeft(c)
 	maxWait := left
 	if s.maxWait >= 0 {

@@ -101,7 +101,7 @@ func reference(t testing.TB, service string, own map[string]string) *retry.Refer
 	parsed := conf.ParseParams(conf.Consumer, service, own)
 	require.Empty(t, parsed.Faults)
 	ref := retry.NewReference(&parsed.Service)
-	ref.Cluster = constant.ClusterKeyFailover
+	ref.Cluster, ref.Raw = constant.ClusterKeyFailover, conf.OwnParams(own)
 	return ref
 }
 

@@ -18,28 +18,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/weir-go/weir/tps"
 )
 
-// FAILS. A process that starts while the wall clock says 1970 (no battery, no NTP
-// yet) has an origin 20 years ahead: readings are negative, limiters take them for
-// 0, and after the first tps calls every call is refused for 20 years. The origin
-// is made here as clock.go makes it, at another time of day.
+// Once: a process that started while the wall clock said 1970 had an origin 20
+// years ahead. Readings were negative, limiters took them for 0, and after the
+// first tps calls every call was refused for 20 years.
 func TestAttackTheOriginOfTheClockWhenTheWallClockIsWrong(t *testing.T) {
-	real := began
-	defer func() { began = real }()
-	wrong := -time.Date(1970, 1, 1, 0, 1, 0, 0, time.UTC).Sub(time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC))
-	began = time.Now().Add(wrong) // now.Add(-now.Sub(1990)) for a now of 1970
-	assert.Positive(t, Now())
-	l, err := tps.NewSliding(tps.Quota{Rate: 1, Interval: time.Millisecond}, Now)
-	require.NoError(t, err)
-	require.True(t, l.Allow().Admitted)
-	admitted := false
-	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end) && !admitted; {
-		admitted = l.Allow().Admitted
+	for _, year := range []int{1970, 1989, 1990, 1991, 2026, 2100} {
+		now := time.Date(year, 1, 1, 0, 1, 0, 0, time.UTC)
+		require.GreaterOrEqual(t, now.Sub(origin(now)), 24*time.Hour, year)
 	}
-	assert.True(t, admitted, "one call per millisecond, and none in 50 ms")
+	require.Positive(t, Now())
 }

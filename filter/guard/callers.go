@@ -15,6 +15,7 @@
 package guard
 
 import (
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -59,7 +60,8 @@ type Callers struct {
 func (c *Callers) note(service string, inv base.Invocation, n int64) {
 	weight := int64(1)
 	if n > exactCallers {
-		if n%eachCaller != 0 {
+		// By chance: callers that take turns would else be looked at by turns.
+		if rand.Uint32()%eachCaller != 0 {
 			return
 		}
 		weight = eachCaller

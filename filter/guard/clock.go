@@ -18,10 +18,13 @@ import "time"
 
 // began is the origin of the guards' clock. It lies before the year 2000, at
 // which the clocks of synctest bubbles begin, so that readings are positive there.
-var began = func() time.Time {
-	now := time.Now()
-	return now.Add(-now.Sub(time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)))
-}()
+var began = origin(time.Now())
+
+// origin is before 1990, but not in the future where a machine does not know the
+// time yet and thinks that it is 1970.
+func origin(now time.Time) time.Time {
+	return now.Add(-max(now.Sub(time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)), 24*time.Hour))
+}
 
 // Now reads the clock that steps share: monotonic, from an origin of this process.
 func Now() time.Duration { return clockNow() }

@@ -110,7 +110,11 @@ func (v *visit) send(ctx context.Context, m *method, next base.Invoker, inv base
 	v.run.begin(m, now)
 	v.ran = true
 	res := next.Invoke(ctx, inv)
-	if m.timed && !opens {
+	switch {
+	case !m.timed:
+	case opens:
+		v.run.elapsed = 0 // that a stream is open says nothing of how long it takes
+	default:
 		v.run.elapsed = clockNow() - v.run.began
 	}
 	if res == nil || res.Error() == nil {
@@ -241,13 +245,14 @@ func (a *attempt) answered(inv base.Invocation) {
 // the typed error, and wrapped where failover must not go on.
 func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invocation, res result.Result) call.Outcome {
 	err := res.Error()
+	if _, typed := asRefusal(err); typed {
+		// A guard further in on this side refused it: what comes over the wire is
+		// never typed.
+		return call.Rejected
+	}
 	e, ok := decodeWire(err)
 	if !ok && textual[c.protocol] {
 		e, ok = decodeText(textOf(err))
-	}
-	if _, typed := asRefusal(err); typed && !ok {
-		// A guard further in on this side refused it.
-		return call.Rejected
 	}
 	if !ok {
 		return consumerOutcome(ctx, err, m != nil && m.policy.BusinessErrorsFail)
@@ -299,7 +304,9 @@ func (m *method) streams(inv base.Invocation) bool {
 	if streaming(inv) {
 		return true
 	}
-	m.unary.Store(true)
+	if m.name != call.AnyMethod { // which stands for more than one
+		m.unary.Store(true)
+	}
 	return false
 }
 
@@ -343,7 +350,13 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 		failover: cluster == "" || cluster == constant.ClusterKeyFailover,
 		parallel: cluster == constant.ClusterKeyForking,
 	}
-	declared, faults := conf.ParseDeclared(c.serviceKey, ParamsOf(u))
+	params := ParamsOf(u)
+	for name, own := range ref.Raw {
+		if params[name] == own {
+			delete(params, name) // merged into the provider's by dubbo
+		}
+	}
+	declared, faults := conf.ParseDeclared(c.serviceKey, params)
 	if len(faults) > 0 {
 		c.guard.runtime.ConfigError(&conf.Error{Faults: faults})
 	}

@@ -114,14 +114,14 @@ func (g *Guard) resolve(next base.Invoker) *chain {
 	if old != nil && old.url == u && old.version == g.runtime.Store.Version() {
 		return old
 	}
-	return g.replaceLocked(u, old)
+	return g.replaceLocked(next, u, old)
 }
 
 // replaceLocked makes a new plan and puts it in force. Where calls may wait it
 // looks again: a change that came meanwhile has not found the new plan.
-func (g *Guard) replaceLocked(u *common.URL, old *chain) *chain {
+func (g *Guard) replaceLocked(next base.Invoker, u *common.URL, old *chain) *chain {
 	for {
-		c := g.compile(u, old)
+		c := g.compile(next, u, old)
 		g.chain.Store(c)
 		if !c.waits.Load() || c.version == g.runtime.Store.Version() {
 			return c
@@ -141,5 +141,12 @@ func (g *Guard) refresh(c *chain) *chain {
 	if now := g.chain.Load(); now != c || c.version == g.runtime.Store.Version() {
 		return now
 	}
-	return g.replaceLocked(c.url, c)
+	return g.replaceLocked(c.next, c.url, c)
+}
+
+// alive reports whether the chain is in use, as far as dubbo lets that be known:
+// its invoker has not been destroyed.
+func (g *Guard) alive() bool {
+	c := g.chain.Load()
+	return c == nil || usable(c.next.GetURL())
 }

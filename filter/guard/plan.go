@@ -38,7 +38,10 @@ const maxMethods = 1024
 // chain is what a Guard knows of the chain that it stands in, for one version
 // of the configuration. All but the methods of an open chain is immutable.
 type chain struct {
-	guard      *Guard
+	guard *Guard
+	// next is an invoker of the chain: whether it still has a URL tells whether
+	// dubbo has destroyed it.
+	next       base.Invoker
 	url        *common.URL
 	version    uint64
 	view       *conf.View
@@ -101,9 +104,9 @@ func Internal(iface string) bool { return internalServices[iface] }
 
 // compile makes the plan for a URL. A fault in params that were not there when
 // the service was exported leaves the last good ones in force.
-func (g *Guard) compile(u *common.URL, old *chain) *chain {
+func (g *Guard) compile(next base.Invoker, u *common.URL, old *chain) *chain {
 	view := g.runtime.Store.View()
-	c := &chain{guard: g, url: u, version: view.Version, view: view, side: g.side, protocol: u.Protocol}
+	c := &chain{guard: g, next: next, url: u, version: view.Version, view: view, side: g.side, protocol: u.Protocol}
 	c.service = ServiceOf(u)
 	c.serviceKey = c.service.String()
 	names := filterNames(u, g.side)
@@ -201,7 +204,7 @@ func (c *chain) lookup(inv base.Invocation) *method {
 	if !c.open || !nameable(name) {
 		return c.unknown
 	}
-	return c.add(name)
+	return c.current(c.add(name))
 }
 
 // nameable tells whether a name from the network may get an entry of its own: it
@@ -240,6 +243,23 @@ func (c *chain) add(name string) *method {
 	}
 	c.methods.Store(newTable(methods, true))
 	return m
+}
+
+// current is the entry of a method that was just added. Where calls of it may
+// wait and the configuration has changed meanwhile, nobody has told it: that is
+// made up for here.
+func (c *chain) current(m *method) *method {
+	if !c.waits.Load() || c.version == c.guard.runtime.Store.Version() {
+		return m
+	}
+	now := c.guard.refresh(c)
+	if now == c {
+		return m
+	}
+	if m := now.methods.Load().find(m.name); m != nil {
+		return m
+	}
+	return now.current(now.add(m.name))
 }
 
 func (c *chain) newMethod(name string) *method {

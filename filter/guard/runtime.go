@@ -44,6 +44,9 @@ type Runtime struct {
 	callers      weakmap.Map[CallersKey, Callers]
 	configErrors atomic.Int64
 	serving      atomic.Bool
+	// owned is what is kept for good: the budgets of providers, of which there are
+	// as many as exported services and methods.
+	owned sync.Map
 	// renewing is set while the plans of those who wait are made again.
 	renewing atomic.Bool
 
@@ -79,7 +82,7 @@ func (rt *Runtime) renew() {
 	go func() {
 		rt.renewing.Store(false)
 		rt.chains.Range(func(_ uint64, c *chain) bool {
-			if c.waits.Load() && c.guard.chain.Load() == c {
+			if c.waits.Load() && c.guard.chain.Load() == c && c.guard.alive() {
 				c.guard.refresh(c)
 			}
 			return true
@@ -196,8 +199,8 @@ type MethodInfo struct {
 func (rt *Runtime) Methods(f func(MethodInfo)) {
 	called := map[declaredKey]bool{}
 	rt.chains.Range(func(_ uint64, c *chain) bool {
-		if c.guard.chain.Load() != c {
-			return true // calls under a former plan still run
+		if c.guard.chain.Load() != c || !c.guard.alive() {
+			return true // calls under a former plan still run, or of a provider that is gone
 		}
 		c = c.guard.refresh(c) // a quiet service is told what holds by now, too
 		called[declaredKey{c.side, c.serviceKey, c.protocol}] = true

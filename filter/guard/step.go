@@ -18,6 +18,7 @@ import (
 	"context"
 	"sync"
 	"time"
+	"weak"
 
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 
@@ -121,6 +122,30 @@ type Site struct {
 
 // Runtime is the runtime that the site belongs to.
 func (s Site) Runtime() *Runtime { return s.runtime }
+
+// Guard is the number of the Guard whose chain the site is in; a newer Guard has
+// a greater one.
+func (s Site) Guard() uint64 { return s.chain.guard.number }
+
+// Alive returns a function that reports whether the chain may still be in use. It
+// does not keep the chain.
+func (s Site) Alive() func() bool {
+	w := weak.Make(s.chain.guard)
+	return func() bool {
+		g := w.Value()
+		return g != nil && g.alive()
+	}
+}
+
+// Own keeps a value for as long as what the site's limits belong to: the
+// reference, or on a provider the process. Of a key the first value stays.
+func (s Site) Own(key, value any) {
+	if s.Side == conf.Consumer {
+		s.chain.consumer.ref.Own(key, value)
+		return
+	}
+	s.runtime.owned.LoadOrStore(key, value)
+}
 
 // Version is that of the configuration that Policy was resolved from. What a
 // site sets in state that plans share must not undo what a newer one has set.

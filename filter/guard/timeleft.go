@@ -23,6 +23,8 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/global"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
+
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // defaultTimeout is dubbo's, for calls that nobody gave one.
@@ -100,6 +102,9 @@ const leastLeft = time.Millisecond
 // runs on by itself. Where there is none the context gets one; the dubbo protocol
 // reads no context but the attachment.
 func (k *charged) charge(ctx context.Context, c *chain, inv base.Invocation, waited time.Duration) (context.Context, base.Invocation) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	left := max(c.timeout(inv)-waited, leastLeft)
 	deadline, ok := ctx.Deadline()
 	if c.protocol != constant.DubboProtocol {
@@ -113,7 +118,9 @@ func (k *charged) charge(ctx context.Context, c *chain, inv base.Invocation, wai
 		left = max(min(left, time.Until(deadline)), leastLeft)
 	}
 	if rpc, ok := inv.(*invocation.RPCInvocation); ok && c.consumer.parallel {
-		inv = copyOf(rpc)
+		if own, ok := retry.Original(rpc); ok {
+			inv = own
+		}
 	} else {
 		// Attempts of the call come one after another: the next begins with the
 		// whole timeout again, as without a wait.
@@ -130,28 +137,4 @@ func (k *charged) undo() {
 	if k.inv != nil {
 		k.inv.SetAttachment(constant.TimeoutKey, k.former)
 	}
-}
-
-// copyOf is the invocation for one of several attempts that run at the same time.
-func copyOf(inv *invocation.RPCInvocation) base.Invocation {
-	attachments := make(map[string]any, len(inv.Attachments())+1)
-	for k, v := range inv.Attachments() {
-		attachments[k] = v
-	}
-	c := invocation.NewRPCInvocationWithOptions(
-		invocation.WithMethodName(inv.MethodName()),
-		invocation.WithArguments(inv.Arguments()),
-		invocation.WithParameterTypes(inv.ParameterTypes()),
-		invocation.WithParameterTypeNames(inv.ParameterTypeNames()),
-		invocation.WithParameterValues(inv.ParameterValues()),
-		invocation.WithParameterRawValues(inv.ParameterRawValues()),
-		invocation.WithReply(inv.Reply()),
-		invocation.WithCallBack(inv.CallBack()),
-		invocation.WithInvoker(inv.Invoker()),
-		invocation.WithAttachments(attachments),
-	)
-	for k, v := range inv.Attributes() {
-		c.SetAttribute(k, v)
-	}
-	return c
 }

@@ -49,7 +49,7 @@ type Key struct {
 	runtime *guard.Runtime
 }
 
-// entry is what plans own.
+// entry is what plans, and the reference or the process, own.
 type entry struct {
 	method string // as the service spells it
 
@@ -98,10 +98,16 @@ func newLimiter(algorithm conf.Algorithm, quota tps.Quota) (tps.Limiter, error) 
 
 var entries weakmap.Map[Key, entry]
 
+// use is an entry that plans enforce. Only they own it, so that it is gone when
+// the limit is.
+type use struct{ *entry }
+
+var uses weakmap.Map[Key, use]
+
 // Limiters calls f for each limit of a runtime that is in force, with the method
 // as its service spells it.
 func Limiters(rt *guard.Runtime, f func(Key, conf.Algorithm, tps.Limiter)) {
-	entries.Range(func(k Key, e *entry) bool {
+	uses.Range(func(k Key, e *use) bool {
 		if k.runtime != rt {
 			return true
 		}
@@ -127,6 +133,9 @@ func steps(site guard.Site) []guard.Step {
 	}
 	key := Key{Side: site.Side, Reference: site.Reference, Service: site.Service, Method: conf.MethodKey(method), runtime: site.Runtime()}
 	e := entries.Get(key, func() *entry { return &entry{method: method} })
+	// A budget outlives the chains that use it, or a provider that comes again
+	// would bring a full one.
+	site.Own(key, e)
 	limiter, err := e.set(site.Version(), l)
 	if err != nil {
 		// Values are checked when they are read; a limit that cannot be made must
@@ -134,7 +143,7 @@ func steps(site guard.Site) []guard.Step {
 		site.Runtime().ConfigError(fmt.Errorf("service=%s method=%s: tps is not enforced: %w", site.Service, method, err))
 		return nil
 	}
-	s := &stage{entry: e, limiter: limiter, site: site, longest: l.Interval + time.Millisecond, reject: call.RejectError{
+	s := &stage{use: uses.Get(key, func() *use { return &use{e} }), limiter: limiter, site: site, longest: l.Interval + time.Millisecond, reject: call.RejectError{
 		Guard:    Policy,
 		Resource: call.Resource(site.Service, method),
 		Reason:   call.ReasonRate,
@@ -156,7 +165,7 @@ func steps(site guard.Site) []guard.Step {
 
 // stage is one limit as a plan uses it.
 type stage struct {
-	entry   *entry // owned
+	use     *use // owned
 	limiter tps.Limiter
 	sliding *tps.Sliding
 	site    guard.Site

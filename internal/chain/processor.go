@@ -74,6 +74,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		// The reference's own are kept aside: dubbo merges the provider's over them.
 		ref := retry.NewReference(&parsed.Service)
 		ref.Cluster = u.GetParam(constant.ClusterKey, "")
+		ref.Raw = conf.OwnParams(params)
 		u.SetAttribute(retry.AttributeKey, ref)
 	}
 	if view.AutoChain() {

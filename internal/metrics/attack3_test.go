@@ -141,7 +141,7 @@ func TestAttackAScrapeOfEverything(t *testing.T) {
 	runtime.KeepAlive(keep)
 }
 
-// FAILS. weir_calls_total of a service is the sum over its references. When one
+// Once: weir_calls_total of a service is the sum over its references. When one
 // of two references goes, the sum falls, but not to zero: to Prometheus that is a
 // reset, and rate() counts all calls of the other reference as new ones.
 func TestAttackASumDoesNotFallWhenAReferenceGoes(t *testing.T) {
@@ -164,7 +164,7 @@ func TestAttackASumDoesNotFallWhenAReferenceGoes(t *testing.T) {
 	runtime.KeepAlive(b)
 }
 
-// FAILS. Above 1024 refusals every 16th is looked at: two callers that take turns
+// Once: Above 1024 refusals every 16th is looked at: two callers that take turns
 // are told as one.
 func TestAttackCallersThatTakeTurns(t *testing.T) {
 	rt := guard.NewRuntime()

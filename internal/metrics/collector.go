@@ -75,13 +75,13 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect reads the counts.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	out := sender{ch}
-	for site, f := range c.figures() {
+	c.runtime.Status.Sums(func(k rpcstatus.SumKey, f rpcstatus.Figures) {
 		for o, n := range f.Outcomes {
-			out.counter(calls, float64(n), site.Side, site.Service, site.Method, call.Outcome(o).String())
+			out.counter(calls, float64(n), k.Side, k.Service, k.Method, call.Outcome(o).String())
 		}
-		out.gauge(inflight, float64(f.Inflight), site.Side, site.Service, site.Method)
-		out.counter(elapsed, f.Elapsed.Seconds(), site.Side, site.Service, site.Method)
-	}
+		out.gauge(inflight, float64(f.Inflight), k.Side, k.Service, k.Method)
+		out.counter(elapsed, f.Elapsed.Seconds(), k.Side, k.Service, k.Method)
+	})
 	c.runtime.Rejections(func(k guard.RejectionKey, r *guard.Rejections) {
 		labels := []string{k.Side, k.Service, k.Method, k.Guard, k.Reason}
 		out.counter(rejected, float64(r.Rejected()), labels...)
@@ -144,14 +144,3 @@ func (s sender) histogram(d *prometheus.Desc, f guard.WaitFigures, labels ...str
 }
 
 type site struct{ Side, Service, Method string }
-
-// figures sums up what has the same labels: the references of one service.
-func (c *Collector) figures() map[site]rpcstatus.Figures {
-	out := map[site]rpcstatus.Figures{}
-	c.runtime.Status.Range(func(k rpcstatus.Key, s *rpcstatus.Status) bool {
-		at := site{k.Side, k.Service, k.Method}
-		out[at] = out[at].Plus(s.Figures())
-		return true
-	})
-	return out
-}

@@ -39,12 +39,12 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-type end struct {
+type inner struct {
 	base.BaseInvoker
 	f func()
 }
 
-func (e *end) Invoke(context.Context, base.Invocation) result.Result {
+func (e *inner) Invoke(context.Context, base.Invocation) result.Result {
 	e.f()
 	return &result.RPCResult{}
 }
@@ -73,7 +73,7 @@ func (c *chains) chain(t *testing.T, side conf.Side, port string, ref *retry.Ref
 	g := guard.New(c.rt, side)
 	c.keep = append(c.keep, g)
 	return func(f func()) error {
-		return g.Invoke(context.Background(), &end{*base.NewBaseInvoker(u), f}, invocation.NewRPCInvocation("Get", nil, map[string]any{})).Error()
+		return g.Invoke(context.Background(), &inner{*base.NewBaseInvoker(u), f}, invocation.NewRPCInvocation("Get", nil, map[string]any{})).Error()
 	}
 }
 

@@ -31,7 +31,7 @@ import (
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 )
 
-// FAILS for grpc, jsonrpc and rest. The single filter stands inside of the
+// Once, on grpc, jsonrpc and rest, the single filter stands inside of the
 // umbrella, and its refusal is read by the umbrella as text (decodeText comes
 // before asRefusal): a refusal of this side marks the instance as full, and its
 // cause is lost.
@@ -93,7 +93,7 @@ func TestAttackTypedInEveryCluster(t *testing.T) {
 	}
 }
 
-// FAILS with -race. Under forking copyOf reads the invocation's maps without its
+// Once, under forking copyOf reads the invocation's maps without its
 // lock, while another attempt, that did not have to wait, writes to them as dubbo's
 // invokers and Weir's own state do: a data race, and where both meet the runtime
 // ends the process ("concurrent map iteration and map write").

@@ -32,6 +32,7 @@ const stateKey = "weir.refused"
 type state struct {
 	mu        sync.Mutex
 	refusedBy []string          // guarded by mu: addresses
+	sent      int               // guarded by mu: those of them that the call was sent to
 	last      *call.RejectError // guarded by mu
 	finished  uint64            // guarded by mu: the reference's clock when the caller had its answer, 0 before
 }
@@ -76,7 +77,7 @@ func (r *Reference) beginSlow(inv base.Invocation, address string, p Policy) (At
 		return a, nil
 	}
 	s.mu.Lock()
-	refusals, last, finished := len(s.refusedBy), s.last, s.finished != 0
+	refusals, sent, last, finished := len(s.refusedBy), s.sent, s.last, s.finished != 0
 	here := slices.Contains(s.refusedBy, address)
 	s.mu.Unlock()
 	switch {
@@ -87,9 +88,9 @@ func (r *Reference) beginSlow(inv base.Invocation, address string, p Policy) (At
 		return a, last
 	case here:
 		return a, r.Final(last)
-	case !p.Failover:
+	case !p.Failover, sent == 0:
 		return a, nil
-	case refusals > 1:
+	case sent > 1:
 		return a, r.Final(last)
 	}
 	a.extra = true
@@ -152,20 +153,21 @@ func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Po
 		r.budget.owe()
 	}
 	r.mark(address, e.RetryAfter)
-	return r.noteRefusal(a, inv, address, p, e)
+	return r.noteRefusal(a, inv, address, p, e, true)
 }
 
 // RefusedHere reports that a guard of this side refused the attempt, so that the
 // instance at address never got it: it is not held to be full, and the budget,
-// which keeps calls from full instances, pays nothing. It returns what
-// [Reference.Refused] does; the attempt ends with Done besides.
+// which keeps calls from full instances, pays nothing. Failover may go on to
+// every instance that it has tries for. It returns what [Reference.Refused] does;
+// the attempt ends with Done besides.
 func (r *Reference) RefusedHere(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) error {
-	return r.noteRefusal(a, inv, address, p, e)
+	return r.noteRefusal(a, inv, address, p, e, false)
 }
 
 // noteRefusal keeps the call from coming to address again, and decides whether
-// failover goes on.
-func (r *Reference) noteRefusal(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) error {
+// failover goes on: after one instance that was sent the call and refused it.
+func (r *Reference) noteRefusal(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError, sent bool) error {
 	s := r.makeState(a, inv)
 	if s == nil {
 		return r.Final(e) // nobody waits for it any more
@@ -174,11 +176,14 @@ func (r *Reference) noteRefusal(a Attempt, inv base.Invocation, address string, 
 	if !slices.Contains(s.refusedBy, address) {
 		s.refusedBy = append(s.refusedBy, address)
 	}
+	if sent {
+		s.sent++
+	}
 	s.last = e
-	refusals := len(s.refusedBy)
+	more := s.sent <= 1
 	s.mu.Unlock()
 	r.refused.Store(true)
-	if p.Failover && p.Retries > 0 && refusals == 1 && r.getRatio() > 0 {
+	if p.Failover && p.Retries > 0 && more && r.getRatio() > 0 {
 		return e
 	}
 	return r.Final(e)

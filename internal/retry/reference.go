@@ -43,6 +43,10 @@ type Reference struct {
 	// the first call.
 	Cluster string
 
+	// Raw are the reference's own params that are Weir's, as they were written.
+	Raw map[string]string
+
+	owned sync.Map
 	// started is when the reference was made; times are counted from it, so
 	// that they are monotonic.
 	started time.Time
@@ -84,6 +88,9 @@ func NewReference(params *conf.Service) *Reference {
 	r.SetRatio(0, conf.DefaultRetryRefused)
 	return r
 }
+
+// Own keeps a value for as long as the reference. Of a key the first value stays.
+func (r *Reference) Own(key, value any) { r.owned.LoadOrStore(key, value) }
 
 // SetRatio sets the share of calls that may be refused twice, as a version of
 // the configuration says; 0 turns tries on another instance off. What an older

@@ -51,11 +51,12 @@ type Queue struct {
 	// Guarded by mu. The sign of state is set exactly while the list is not
 	// empty, seen by whoever has mu; limit is written under mu.
 	list waitList
+	open bool
 
 	// idle has waiters to use again. It belongs to the queue because channels
 	// and timers of one synctest bubble must not get into another.
 	idle sync.Pool
-	_    [56]byte
+	_    [48]byte
 }
 
 // Parts of Queue.state. There is room for 2^32 slots and 2^31 calls over the limit.
@@ -149,7 +150,7 @@ const (
 // verdict is right, and otherwise near it.
 //
 // An enforced limit counts all calls that run, observed ones too. Those who wait
-// when a guard turns to observing go on waiting: see [Queue.AdmitWaiting].
+// when a guard turns to observing go on waiting: see [Queue.SetOpen].
 func (q *Queue) Observe(maxWait time.Duration) Verdict {
 	for {
 		s := q.state.Load()
@@ -188,12 +189,17 @@ func (q *Queue) SetLimit(limit int) {
 	q.mu.Unlock()
 }
 
-// AdmitWaiting gives a slot to all who wait now, also over the limit, and returns
-// how many they were. It is for a guard that stops enforcing the limit; whoever
-// comes to wait afterwards waits.
-func (q *Queue) AdmitWaiting() int64 {
+// SetOpen gives a slot to all who wait now, also over the limit, and returns how
+// many they were; whoever would have to wait afterwards gets one at once, until
+// SetOpen(false). It is for a guard that stops enforcing the limit while calls
+// that began before are still on their way to the queue.
+func (q *Queue) SetOpen(open bool) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.open = open
+	if !open {
+		return 0
+	}
 	n := q.list.n
 	q.dispatchLocked(math.MaxInt64)
 	return n

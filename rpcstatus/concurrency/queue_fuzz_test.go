@@ -32,6 +32,7 @@ type slowQueue struct {
 	running, over, waits int // waits are observed calls that would have waited
 	now                  time.Duration
 	list                 []slowWaiter
+	open                 bool
 	events               []string
 }
 
@@ -79,6 +80,11 @@ func (s *slowQueue) acquire(name string, maxWait time.Duration) {
 	if len(s.list) > 0 || !s.room() {
 		if maxWait <= 0 {
 			s.happen(w, "refused", true)
+			return
+		}
+		if s.open {
+			s.running++
+			s.happen(w, "runs", false)
 			return
 		}
 	}
@@ -204,13 +210,24 @@ func FuzzQueue(f *testing.F) {
 						})
 					}
 				case set:
-					if arg == 31 {
-						if got, want := s.q.AdmitWaiting(), len(slow.list); got != int64(want) {
+					if arg >= 29 {
+						// 31 opens for a moment, 30 for longer.
+						want := int64(len(slow.list))
+						if slow.open = arg > 29; !slow.open {
+							want = 0
+						}
+						if got := s.q.SetOpen(slow.open); got != want {
 							t.Fatalf("op %d: %d let go, want %d", i, got, want)
 						}
-						slow.limit, limit = 0, slow.limit
-						slow.change(func() {})
-						slow.limit = limit
+						if slow.open {
+							slow.limit, limit = 0, slow.limit
+							slow.change(func() {})
+							slow.limit = limit
+						}
+						if arg == 31 {
+							slow.open = false
+							s.q.SetOpen(false)
+						}
 						break
 					}
 					s.q.SetLimit(arg - 2)
@@ -227,7 +244,7 @@ func FuzzQueue(f *testing.F) {
 						s.q.Inflight(), s.q.Limit(), s.q.Waiting(), slow.inflight(), slow.limit, len(slow.list))
 				}
 			}
-			s.q.AdmitWaiting() // nobody stays behind in the bubble
+			s.q.SetOpen(true) // nobody stays behind in the bubble
 		})
 	})
 }

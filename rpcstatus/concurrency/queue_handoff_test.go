@@ -167,29 +167,62 @@ func TestQueueGrantedThenCancelled(t *testing.T) {
 	}
 }
 
-// The slot and the end of the context, both there when the wait begins: whichever
-// is seen first, the slot is handed on.
-func TestQueueGrantedAndCancelledAtOnce(t *testing.T) {
-	for range 100 {
-		q := NewQueue(1)
-		require.True(t, q.TryAcquire())
-		ctx, cancel := context.WithCancel(t.Context())
-		w, err := q.Acquire(&waitedFor{ctx, func() { cancel(); q.Release() }}, time.Hour)
-		require.ErrorIs(t, err, context.Canceled)
-		assert.True(t, w.Queued)
-		assert.Zero(t, q.state.Load())
+// A context of somebody's own that panics keeps neither a slot nor a place.
+func TestQueueContextThatPanics(t *testing.T) {
+	for _, what := range []string{"done", "first err", "err with a slot", "err without"} {
+		synctest.Test(t, func(t *testing.T) {
+			q := NewQueue(1)
+			require.True(t, q.TryAcquire())
+			ctx := &panicking{Context: t.Context(), what: what, after: map[string]int{"first err": 0}[what]}
+			if what == "err with a slot" || what == "err without" {
+				ctx.after = 1
+			}
+			ended := make(chan any)
+			go func() {
+				defer func() { ended <- recover() }()
+				_, _ = q.Acquire(ctx, 5*ms)
+			}()
+			synctest.Wait()
+			if what == "err with a slot" {
+				q.Release()
+			} else {
+				defer q.Release()
+			}
+			assert.Equal(t, "boom", <-ended, what)
+			assert.Zero(t, q.Waiting(), what)
+			want := int64(1)
+			if what == "err with a slot" {
+				want = 0
+			}
+			assert.Equal(t, want, q.Inflight(), what)
+			if what == "err with a slot" {
+				assert.True(t, q.TryAcquire())
+				q.Release()
+			}
+		})
 	}
 }
 
-// waitedFor is a context that does something when a wait for it begins.
-type waitedFor struct {
+type panicking struct {
 	context.Context
-	begins func()
+	what  string
+	after int // looks at Err that are answered
 }
 
-func (c *waitedFor) Done() <-chan struct{} {
-	c.begins()
+func (c *panicking) Done() <-chan struct{} {
+	if c.what == "done" {
+		panic("boom")
+	}
 	return c.Context.Done()
+}
+
+func (c *panicking) Err() error {
+	if c.what != "done" {
+		if c.after--; c.after < 0 {
+			panic("boom")
+		}
+	}
+	return nil
 }
 
 // A slot that was granted to a call is handed on by it, whichever of its three

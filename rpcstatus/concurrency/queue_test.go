@@ -154,6 +154,12 @@ func TestQueueSteps(t *testing.T) {
 			{"admit", "", 2, 0, "b runs, c runs", 3, 0}, {"try", "d", 0, 0, "d refused", 3, 0}, {"acquire", "e", 0, 9, "", 3, 1},
 			{"release", "", 0, 0, "", 2, 1}, {"release", "", 0, 0, "", 1, 1}, {"release", "", 0, 0, "e runs", 1, 0},
 		},
+		"while it is open nobody waits, and calls count": {
+			{"acquire", "a", 0, 9, "a runs", 1, 0}, {"acquire", "b", 0, 9, "", 1, 1}, {"open", "", 1, 0, "b runs", 2, 0},
+			{"acquire", "c", 0, 9, "c runs", 3, 0}, {"acquire", "d", 0, 0, "d refused 3/1", 3, 0}, {"try", "e", 0, 0, "e refused", 3, 0},
+			{"close", "", 0, 0, "", 3, 0}, {"acquire", "f", 0, 9, "", 3, 1}, {"release", "", 0, 0, "", 2, 1}, {"release", "", 0, 0, "", 1, 1},
+			{"release", "", 0, 0, "f runs", 1, 0}, {"open", "", 0, 0, "", 1, 0}, {"release", "", 0, 0, "", 0, 0},
+		},
 		"observed: those that would wait run in the end": {
 			{"observe", "a", 0, 9, "a runs", 1, 0}, {"observe", "b", 0, 9, "b waits", 2, 0}, {"end", "a", 0, 0, "", 1, 0},
 			{"observe", "c", 0, 9, "c waits", 2, 0}, // behind b
@@ -205,7 +211,12 @@ func TestQueueSteps(t *testing.T) {
 					case "end":
 						s.q.EndObserved(verdicts[step.name])
 					case "admit":
-						require.EqualValues(t, step.n, s.q.AdmitWaiting(), "step %d", i)
+						require.EqualValues(t, step.n, s.q.SetOpen(true), "step %d", i)
+						s.q.SetOpen(false)
+					case "open":
+						require.EqualValues(t, step.n, s.q.SetOpen(true), "step %d", i)
+					case "close":
+						require.Zero(t, s.q.SetOpen(false), "step %d", i)
 					}
 					require.Equal(t, step.want, got+s.happened(), "step %d", i)
 					require.Equal(t, step.inflight, s.q.Inflight(), "step %d", i)

@@ -105,6 +105,7 @@ func (q *Queue) wait(ctx context.Context, maxWait time.Duration) (Wait, error) {
 	if maxWait <= 0 {
 		return q.met(false), ErrLimitReached
 	}
+	done := ctx.Done() // while nothing is held: a context of somebody's own may panic
 	w, _ := q.idle.Get().(*waiter)
 	if w == nil {
 		w = &waiter{granted: make(chan struct{}, 1)}
@@ -120,25 +121,51 @@ func (q *Queue) wait(ctx context.Context, maxWait time.Duration) (Wait, error) {
 	}
 	defer w.timer.Stop()
 
+	granted := false
 	select {
 	case <-w.granted:
-		err := ended(ctx)
-		if err == nil {
-			return Wait{Queued: true}, nil
-		}
-		met := q.met(true)
-		q.Release()
-		return met, err
+		granted = true
 	case <-w.timer.C:
-	case <-ctx.Done():
+	case <-done:
 	}
-	return q.leave(w, ended(ctx))
+	err := q.look(ctx, w, granted)
+	switch {
+	case !granted:
+		return q.leave(w, err)
+	case err == nil:
+		return Wait{Queued: true}, nil
+	}
+	met := q.met(true)
+	q.Release()
+	return met, err
+}
+
+// look asks whether ctx is done. One that panics keeps neither a slot nor a place.
+func (q *Queue) look(ctx context.Context, w *waiter, granted bool) error {
+	answered := false
+	defer func() {
+		switch {
+		case answered:
+		case granted:
+			q.Release()
+		default:
+			_, _ = q.leave(w, ErrLimitReached)
+		}
+	}()
+	err := ended(ctx)
+	answered = true
+	return err
 }
 
 // enqueue puts w at the end of the queue, and reports whether there was a slot
 // for it by now.
 func (q *Queue) enqueue(w *waiter) bool {
 	q.mu.Lock()
+	if q.open {
+		q.state.Add(1)
+		q.mu.Unlock()
+		return true
+	}
 	q.list.push(w)
 	q.state.Or(somebody) // and only then look for a slot, see state
 	q.dispatchLocked(q.limit.Load())
