@@ -165,13 +165,27 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 // limited is an attempt of a method with several steps, or with statistics only.
 func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocation, m *method, permits []Permit) (res result.Result) {
 	var (
-		v     visit
-		taken int
+		v       visit
+		taken   int
+		outcome = call.Dropped
 	)
 	if err := v.begin(c, inv); err != nil {
 		return &result.RPCResult{Err: err}
 	}
-	defer func() { m.giveBack(permits[:taken], v.end()) }()
+	defer func() { // as in serve
+		if taken > 0 {
+			m.giveBack(permits[:taken], outcome)
+		}
+	}()
+	defer func() {
+		outcome = v.end()
+		for taken > 0 {
+			taken--
+			if s := &m.steps[taken]; s.releases(permits[taken], outcome) {
+				s.Release(permits[taken], outcome)
+			}
+		}
+	}()
 	var now, waited time.Duration
 	if m.clock {
 		now = clockNow()

@@ -211,14 +211,25 @@ func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocati
 		ran     bool
 		outcome = call.Dropped
 	)
-	// One deferred call gives back whatever was taken, wherever the call ended:
-	// in a step that panics as well as in the handler.
+	// Deferred calls give back whatever was taken, wherever the call ended: in a
+	// step that panics as well as in the handler. The first to be deferred, which
+	// is the last to run, has something to do only after a release that panicked.
+	defer func() {
+		if taken > 0 {
+			m.giveBack(permits[:taken], outcome)
+		}
+	}()
 	defer func() {
 		if ran {
 			run.end()
 			outcome = run.outcome
 		}
-		m.giveBack(permits[:taken], outcome)
+		for taken > 0 {
+			taken--
+			if s := &m.steps[taken]; s.releases(permits[taken], outcome) {
+				s.Release(permits[taken], outcome)
+			}
+		}
 	}()
 	var now time.Duration
 	if m.clock {
