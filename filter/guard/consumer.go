@@ -39,13 +39,17 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 	switch {
 	case m == nil || m.idle():
 		return c.bare(ctx, next, inv, m)
-	case len(m.steps) == 1:
+	case len(m.steps) == 1 && !c.consumer.ref.Refusing():
 		return c.one(ctx, next, inv, m)
 	case len(m.steps) <= few:
-		var permits [few]Permit
-		return c.limited(ctx, next, inv, m, permits[:])
+		return c.limitedByFew(ctx, next, inv, m)
 	}
 	var permits [maxSteps]Permit
+	return c.limited(ctx, next, inv, m, permits[:])
+}
+
+func (c *chain) limitedByFew(ctx context.Context, next base.Invoker, inv base.Invocation, m *method) result.Result {
+	var permits [few]Permit
 	return c.limited(ctx, next, inv, m, permits[:])
 }
 
@@ -63,7 +67,9 @@ func (c *chain) bare(ctx context.Context, next base.Invoker, inv base.Invocation
 	defer try.end()
 	res = next.Invoke(ctx, inv)
 	if res == nil || res.Error() == nil {
-		try.answered(inv)
+		if try.Known() {
+			try.answered(inv)
+		}
 		return res
 	}
 	c.failed(ctx, &try, m, inv, res)
@@ -105,40 +111,41 @@ func (v *visit) begin(c *chain, inv base.Invocation) error {
 	return err
 }
 
-// send sends the attempt, once it has all its permits.
-func (v *visit) send(ctx context.Context, m *method, next base.Invoker, inv base.Invocation, now time.Duration, opens bool) result.Result {
-	v.run.begin(m, now)
-	v.ran = true
-	res := next.Invoke(ctx, inv)
+// came looks at what came back from an attempt.
+func (r *running) came(ctx context.Context, try *attempt, inv base.Invocation, res result.Result, opens bool) {
+	m := r.m
 	switch {
 	case !m.timed:
 	case opens:
-		v.run.elapsed = 0 // that a stream is open says nothing of how long it takes
+		r.elapsed = 0 // that a stream is open says nothing of how long it takes
 	default:
-		v.run.elapsed = clockNow() - v.run.began
+		r.elapsed = clockNow() - r.began
 	}
 	if res == nil || res.Error() == nil {
-		v.try.answered(inv)
-		v.run.outcome = call.Success
-		return res
+		if try.Known() {
+			try.answered(inv)
+		}
+		r.outcome = call.Success
+		return
 	}
-	v.run.outcome = m.chain.failed(ctx, &v.try, m, inv, res)
-	return res
+	r.outcome = m.chain.failed(ctx, try, m, inv, res)
 }
 
-// one is an attempt of a method with one step: the usual case, without the loops
-// of the general one.
+// one is an attempt of a method with one step on a reference of which no instance
+// has ever refused a call: the usual case, without what the general one needs.
 func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation, m *method) (res result.Result) {
 	var (
 		s      = &m.steps[0]
 		permit Permit
-		v      visit
+		run    running
+		ran    bool
 	)
-	if err := v.begin(c, inv); err != nil {
-		return &result.RPCResult{Err: err}
-	}
 	defer func() {
-		outcome := v.end()
+		outcome := call.Dropped
+		if ran {
+			run.end()
+			outcome = run.outcome
+		}
 		if s.releases(permit, outcome) {
 			s.Release(permit, outcome)
 		}
@@ -151,15 +158,27 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	var refusal *Refusal
 	permit, refusal = s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens})
 	if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
-		return c.refused(&v.try, inv, s, refusal)
+		var none attempt
+		return c.refused(&none, inv, s, refusal)
 	}
 	if permit.At != 0 {
 		now = permit.At
 		if s.Waits {
-			ctx, inv = v.charged.charge(ctx, c, inv, time.Duration(permit.Token))
+			var k charged
+			defer k.undo()
+			ctx, inv = k.charge(ctx, c, inv, time.Duration(permit.Token))
 		}
 	}
-	return v.send(ctx, m, next, inv, now, opens)
+	run.begin(m, now)
+	ran = true
+	res = next.Invoke(ctx, inv)
+	if (res == nil || res.Error() == nil) && !m.timed {
+		run.outcome = call.Success
+		return res
+	}
+	var none attempt
+	run.came(ctx, &none, inv, res, opens)
+	return res
 }
 
 // limited is an attempt of a method with several steps, or with statistics only.
@@ -208,7 +227,11 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 	if waited > 0 {
 		ctx, inv = v.charged.charge(ctx, c, inv, waited)
 	}
-	return v.send(ctx, m, next, inv, now, opens)
+	v.run.begin(m, now)
+	v.ran = true
+	res = next.Invoke(ctx, inv)
+	v.run.came(ctx, &v.try, inv, res, opens)
+	return res
 }
 
 // tellCaller tells the provider which application calls it, once one has refused
@@ -249,7 +272,7 @@ func (a *attempt) end() {
 // answered reports an answer. That of a call whose answer comes by another way
 // says nothing of whether the instance admitted it.
 func (a *attempt) answered(inv base.Invocation) {
-	if a.Known() && !streaming(inv) && !async(inv) {
+	if !streaming(inv) && !async(inv) {
 		a.ended = true
 		a.Served()
 	}
