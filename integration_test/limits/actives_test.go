@@ -45,7 +45,7 @@ type slots struct {
 
 func activesOf(group, method string) (s slots) {
 	for _, l := range weir.Snapshot().Limits {
-		if l.Guard != "actives" || l.Service != group+"/"+greet.GreetServiceName || l.Method != method {
+		if l.Guard != "actives" || l.Service != serviceOf(group) || l.Method != method {
 			continue
 		}
 		s.running += l.Inflight
@@ -92,7 +92,7 @@ func refusedWaiting(t *testing.T, err error, group, reason string) *call.RejectE
 	require.True(t, ok, "%T %v", err, err)
 	require.ErrorIs(t, err, call.ErrRejected)
 	require.Equal(t, "actives", e.Guard)
-	require.Equal(t, group+"/"+greet.GreetServiceName+"#SayHello", e.Resource)
+	require.Equal(t, call.Resource(serviceOf(group), "SayHello"), e.Resource)
 	require.Equal(t, reason, e.Reason)
 	require.EqualValues(t, 1, e.Limit)
 	require.EqualValues(t, 1, e.Observed)
@@ -458,7 +458,7 @@ func TestActivesMayChangeWhileCallsWait(t *testing.T) {
 	const waiting = 5
 	rule := func(group string, limit int, mode conf.Mode) conf.Config {
 		return conf.Config{Consumer: conf.Section{Services: map[string]conf.Service{
-			group + "/" + greet.GreetServiceName: {Policies: conf.Policies{Actives: &conf.Actives{Limit: &limit, Mode: mode}}},
+			serviceOf(group): {Policies: conf.Policies{Actives: &conf.Actives{Limit: &limit, Mode: mode}}},
 		}}}
 	}
 	for name, tt := range map[string]struct {

@@ -25,7 +25,6 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
-	"github.com/weir-go/weir/integration_test/greet"
 	"github.com/weir-go/weir/integration_test/harness"
 	"github.com/weir-go/weir/tps"
 )
@@ -41,7 +40,7 @@ func overRate(t *testing.T, err error, group, method string, limit int64) *call.
 	require.True(t, ok, "%T %v", err, err)
 	require.ErrorIs(t, err, call.ErrRejected)
 	require.Equal(t, "tps", e.Guard)
-	require.Equal(t, group+"/"+greet.GreetServiceName, e.Service())
+	require.Equal(t, serviceOf(group), e.Service())
 	require.True(t, conf.SameMethod(method, e.Method()), e.Method())
 	require.Equal(t, call.ReasonRate, e.Reason)
 	require.Equal(t, limit, e.Limit)
@@ -282,7 +281,7 @@ func TestTPSMayChangeWhileServing(t *testing.T) { // L4
 		require.Equal(t, 2, served)
 		limit, interval := 20, time.Hour
 		require.NoError(t, weir.Configure(conf.Config{Provider: conf.Section{Services: map[string]conf.Service{
-			p.Group + "/" + greet.GreetServiceName: {Policies: conf.Policies{TPS: &conf.TPS{Limit: &limit, Interval: &interval}}},
+			serviceOf(p.Group): {Policies: conf.Policies{TPS: &conf.TPS{Limit: &limit, Interval: &interval}}},
 		}}}))
 		served, refusals := spend(c, 30)
 		require.Equal(t, 18, served, "those that were admitted before count")
@@ -308,7 +307,7 @@ func TestTPSFromFurtherDownRunsTheMiddleOnce(t *testing.T) {
 				require.True(t, ok, "%T %v", err, err)
 				require.True(t, e.Forwarded)
 				require.Equal(t, "tps", e.Guard)
-				require.Equal(t, call.Resource(down.Group+"/"+greet.GreetServiceName, "*"), e.Resource)
+				require.Equal(t, call.Resource(serviceOf(down.Group), "*"), e.Resource)
 				require.EqualValues(t, 1, e.Limit)
 				require.Positive(t, e.RetryAfter)
 				require.Equal(t, n, middle.Handler.Stats("SayHello").Total, "the middle service runs once per call")
