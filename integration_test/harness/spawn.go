@@ -50,6 +50,9 @@ type Registry struct {
 	Service bool
 	// Application is the provider's or the consumer's.
 	Application string
+	// Client tells registries apart that are one: references with different names
+	// have connections of their own to it.
+	Client string
 }
 
 func (r *Registry) options() []registry.Option {
@@ -57,7 +60,11 @@ func (r *Registry) options() []registry.Option {
 	if r.Service {
 		kind = registry.WithRegisterService()
 	}
-	return []registry.Option{registry.WithRegistry(r.Protocol), registry.WithAddress(r.Address), kind}
+	// dubbo-go keeps its registries by address and namespace, which means something
+	// else to Nacos alone.
+	return []registry.Option{
+		registry.WithRegistry(r.Protocol), registry.WithAddress(r.Address), registry.WithNamespace(r.Client), kind,
+	}
 }
 
 func (r *Registry) application() *global.ApplicationConfig {
@@ -68,13 +75,13 @@ func (r *Registry) application() *global.ApplicationConfig {
 	return app
 }
 
-// Server are the options of a server that registers its services there.
-func (r *Registry) Server() []server.ServerOption {
+// ServerOptions are the options of a server that registers its services there.
+func (r *Registry) ServerOptions() []server.ServerOption {
 	return []server.ServerOption{server.WithServerRegistry(r.options()...), server.SetServerApplication(r.application())}
 }
 
-// Client are the options of a client that finds its providers there.
-func (r *Registry) Client() []client.ClientOption {
+// ClientOptions are the options of a client that finds its providers there.
+func (r *Registry) ClientOptions() []client.ClientOption {
 	return []client.ClientOption{client.WithClientRegistry(r.options()...), client.SetClientApplication(r.application())}
 }
 
@@ -159,7 +166,7 @@ func runProvider(c *Child) error {
 		Protocol: spec.Protocol, Group: spec.Group, Version: spec.Version, Port: spec.Port, Params: spec.Params,
 	}
 	if spec.Registry != nil {
-		cfg.Server = spec.Registry.Server()
+		cfg.Server = spec.Registry.ServerOptions()
 	}
 	p, failed, err := serve(cfg)
 	if err == nil {

@@ -58,11 +58,11 @@ func inMemory(t *testing.T, d declaring) (provider, func(map[string]string) *har
 	}
 	memory := &harness.Registry{Protocol: memoryProtocol, Address: "127.0.0.1:1", Application: "test"}
 	p := harness.StartProvider(t, harness.ProviderConfig{
-		Protocol: d.protocol, Group: d.group, Port: d.port, Params: d.params, Server: memory.Server(),
+		Protocol: d.protocol, Group: d.group, Port: d.port, Params: d.params, Server: memory.ServerOptions(),
 	})
 	return local{p}, func(params map[string]string) *harness.Consumer {
 		return harness.Dial(t, harness.ConsumerConfig{
-			Providers: []harness.Endpoint{p.Endpoint}, Params: params, Client: memory.Client(),
+			Providers: []harness.Endpoint{p.Endpoint}, Params: params, Client: memory.ClientOptions(),
 			Reference: []client.ReferenceOption{client.WithURL("")},
 		})
 	}
