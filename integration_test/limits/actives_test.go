@@ -85,7 +85,7 @@ func dialActives(t *testing.T, e harness.Endpoint, params ...string) *harness.Co
 
 // refusedWaiting requires that an error is the very refusal of a guard of this
 // side after a wait for the only slot.
-func refusedWaiting(t *testing.T, err error, group, reason string) *call.RejectError {
+func refusedWaiting(t *testing.T, err error, group, reason string) call.RejectError {
 	t.Helper()
 	require.Error(t, err)
 	e, ok := err.(*call.RejectError) //nolint:errorlint // the caller gets the refusal itself
@@ -100,7 +100,7 @@ func refusedWaiting(t *testing.T, err error, group, reason string) *call.RejectE
 	require.Positive(t, e.MaxWait)
 	require.False(t, e.Forwarded)
 	require.NotContains(t, err.Error(), "127.0.0.1")
-	return e
+	return *e
 }
 
 func TestActivesHoldsExactlyAndServesAllInTheEnd(t *testing.T) {

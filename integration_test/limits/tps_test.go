@@ -33,7 +33,7 @@ import (
 func tpsOf(n string) map[string]string { return map[string]string{"tps": n, "tps.interval": "1h"} }
 
 // overRate requires that an error is the very refusal of a budget.
-func overRate(t *testing.T, err error, group, method string, limit int64) *call.RejectError {
+func overRate(t *testing.T, err error, group, method string, limit int64) call.RejectError {
 	t.Helper()
 	require.Error(t, err)
 	e, ok := err.(*call.RejectError) //nolint:errorlint // the caller gets the refusal itself
@@ -51,7 +51,7 @@ func overRate(t *testing.T, err error, group, method string, limit int64) *call.
 	require.Zero(t, e.MaxWait)
 	require.False(t, e.Forwarded)
 	require.NotContains(t, err.Error(), "127.0.0.1")
-	return e
+	return *e
 }
 
 // spend makes calls of SayHello one after the other and parts their errors.
@@ -67,7 +67,7 @@ func spend(c *harness.Consumer, n int) (served int, refusals []error) {
 }
 
 // shape is what of a refusal must be the same over either protocol.
-func shape(e *call.RejectError) call.RejectError {
+func shape(e call.RejectError) call.RejectError {
 	return call.RejectError{Guard: e.Guard, Reason: e.Reason, Limit: e.Limit, Observed: e.Observed, RetryAfter: e.RetryAfter}
 }
 

@@ -126,7 +126,7 @@ func (w *watcher) tell(action remoting.EventType, text string) error {
 	return nil
 }
 
-func (m *memory) DoSubscribe(conf *common.URL) (registry.Listener, error) {
+func (m *memory) DoSubscribe(conf *common.URL) (registry.Listener, error) { //nolint:staticcheck // deprecated, and what BaseRegistry asks for
 	w := &watcher{service: conf.ServiceKey(), events: make(chan *registry.ServiceEvent, 1000), done: m.Done()}
 	nodes.Lock()
 	defer nodes.Unlock()
@@ -141,7 +141,9 @@ func (m *memory) DoSubscribe(conf *common.URL) (registry.Listener, error) {
 	return w, nil
 }
 
-func (*memory) DoUnsubscribe(*common.URL) (registry.Listener, error) { return nil, nil }
+func (*memory) DoUnsubscribe(*common.URL) (registry.Listener, error) { //nolint:staticcheck // as above
+	return nil, nil
+}
 
 func (*memory) LoadSubscribeInstances(*common.URL, registry.NotifyListener) error { return nil }
 
