@@ -538,6 +538,30 @@ func TestAProviderKilledWhileCallsWaitForIt(t *testing.T) {
 	})
 }
 
+func TestAWaitInsideAHandlerIsToldUpstream(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, protocol string) {
+		down := harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol})
+		fromMiddle := dialActives(t, down.Endpoint, "actives.wait", "20")
+		held := hold(t, down, fromMiddle, 1, "g")
+		handler := &harness.Handler{Func: func(_ context.Context, _, arg string) (string, error) {
+			return fromMiddle.SayHello(background, arg)
+		}}
+		middle := harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol, Handler: handler})
+		_, err := middle.Dial(t).SayHello(background, "x")
+		e, ok := err.(*call.RejectError) //nolint:errorlint // the caller gets the refusal itself
+		require.True(t, ok, "%T %v", err, err)
+		require.True(t, e.Forwarded)
+		require.Equal(t, "actives", e.Guard)
+		require.Equal(t, call.ReasonWaitTimeout, e.Reason)
+		require.Equal(t, call.Resource(serviceOf(down.Group), "SayHello"), e.Resource)
+		require.Equal(t, 20*time.Millisecond, e.MaxWait)
+		require.GreaterOrEqual(t, e.Waited, e.MaxWait)
+		require.Equal(t, 1, middle.Handler.Stats("").Total, "the middle service runs once")
+		down.Handler.Open("g")
+		require.Zero(t, harness.Failed(held.Wait(t)))
+	})
+}
+
 func TestActivesLeavesStreamsAlone(t *testing.T) {
 	p := harness.StartProvider(t, harness.ProviderConfig{Protocol: harness.Triple})
 	c := dialActives(t, p.Endpoint)

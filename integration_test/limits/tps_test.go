@@ -16,6 +16,8 @@ package limits
 
 import (
 	"context"
+	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/integration_test/greet"
 	"github.com/weir-go/weir/integration_test/harness"
 	"github.com/weir-go/weir/tps"
 )
@@ -289,32 +292,69 @@ func TestTPSMayChangeWhileServing(t *testing.T) { // L4
 	})
 }
 
-func TestTPSFromFurtherDownRunsTheMiddleOnce(t *testing.T) {
-	for _, downProtocol := range harness.Protocols {
-		eachProtocol(t, func(t *testing.T, protocol string) {
-			down := harness.StartProvider(t, harness.ProviderConfig{Protocol: downProtocol, Params: tpsOf("1")})
-			fromMiddle := down.Dial(t)
-			handler := &harness.Handler{Func: func(_ context.Context, _, arg string) (string, error) {
-				return fromMiddle.SayHello(background, arg)
-			}}
-			middle := harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol, Handler: handler, Params: tpsOf("100")})
-			top := middle.Dial(t, client.WithParam("weir.stats", "true"))
-			_, err := top.SayHello(background, "x")
-			require.NoError(t, err)
-			for n := 2; n <= 5; n++ {
-				_, err := top.SayHello(background, "x")
-				e, ok := err.(*call.RejectError) //nolint:errorlint // the caller gets the refusal itself
-				require.True(t, ok, "%T %v", err, err)
-				require.True(t, e.Forwarded)
-				require.Equal(t, "tps", e.Guard)
-				require.Equal(t, call.Resource(serviceOf(down.Group), "*"), e.Resource)
-				require.EqualValues(t, 1, e.Limit)
-				require.Positive(t, e.RetryAfter)
-				require.Equal(t, n, middle.Handler.Stats("SayHello").Total, "the middle service runs once per call")
+func TestARefusalInsideAHandlerIsForwarded(t *testing.T) {
+	// The middle service is refused by the service that it calls, or by a guard of its
+	// own reference, which for the caller is the same.
+	for _, side := range []conf.Side{conf.Provider, conf.Consumer} {
+		for _, downProtocol := range harness.Protocols {
+			t.Run(side.String()+"/"+downProtocol, func(t *testing.T) {
+				eachProtocol(t, func(t *testing.T, protocol string) {
+					params := map[conf.Side]map[string]string{side: tpsOf("1")}
+					down := harness.StartProvider(t, harness.ProviderConfig{Protocol: downProtocol, Params: params[conf.Provider]})
+					fromMiddle := harness.Dial(t, harness.ConsumerConfig{Providers: []harness.Endpoint{down.Endpoint}, Params: params[conf.Consumer]})
+					handler := &harness.Handler{Func: func(_ context.Context, _, arg string) (string, error) {
+						return fromMiddle.SayHello(background, arg)
+					}}
+					middle := harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol, Handler: handler, Params: tpsOf("100")})
+					top := middle.Dial(t, client.WithParam("weir.stats", "true"))
+					_, err := top.SayHello(background, "x")
+					require.NoError(t, err)
+					for n := 2; n <= 5; n++ {
+						_, err := top.SayHello(background, "x")
+						e, ok := err.(*call.RejectError) //nolint:errorlint // the caller gets the refusal itself
+						require.True(t, ok, "%T %v", err, err)
+						require.True(t, e.Forwarded)
+						require.Equal(t, "tps", e.Guard)
+						require.Equal(t, call.Resource(serviceOf(down.Group), "*"), e.Resource)
+						require.EqualValues(t, 1, e.Limit)
+						require.Positive(t, e.RetryAfter)
+						require.Equal(t, n, middle.Handler.Stats("SayHello").Total, "the middle service runs once per call")
+					}
+					require.Equal(t, 4, weirCalls(t, "provider", middle.Group, "SayHello", "forwarded"))
+					require.Equal(t, 4, weirCalls(t, "consumer", middle.Group, "SayHello", "forwarded"))
+					require.Equal(t, 1, down.Handler.Stats("").Total)
+				})
+			})
+		}
+	}
+}
+
+func TestTPSCountsTheOpeningOfAStream(t *testing.T) {
+	for _, side := range []conf.Side{conf.Provider, conf.Consumer} {
+		t.Run(side.String(), func(t *testing.T) {
+			params := map[conf.Side]map[string]string{side: tpsOf("2")}
+			p := harness.StartProvider(t, harness.ProviderConfig{Protocol: harness.Triple, Params: params[conf.Provider]})
+			c := harness.Dial(t, harness.ConsumerConfig{Providers: []harness.Endpoint{p.Endpoint}, Params: params[conf.Consumer]})
+			chat := func() (err error) {
+				stream, err := c.Stub().Chat(background)
+				for i := 0; err == nil && i < 5; i++ { // messages are not counted
+					if err = stream.Send(&greet.HelloRequest{Name: "x"}); err == nil || errors.Is(err, io.EOF) {
+						_, err = stream.Recv()
+					}
+				}
+				if stream != nil {
+					_ = stream.CloseRequest()
+				}
+				return err
 			}
-			require.Equal(t, 4, weirCalls(t, "provider", middle.Group, "SayHello", "forwarded"))
-			require.Equal(t, 4, weirCalls(t, "consumer", middle.Group, "SayHello", "forwarded"))
-			require.Equal(t, 1, down.Handler.Stats("").Total)
+			require.NoError(t, chat())
+			require.NoError(t, chat())
+			e, ok := weir.AsRejected(chat())
+			require.True(t, ok)
+			require.Equal(t, "tps", e.Guard)
+			require.EqualValues(t, 2, e.Limit)
+			require.Positive(t, e.RetryAfter)
+			require.Equal(t, 2, p.Handler.Stats("Chat").Total)
 		})
 	}
 }

@@ -83,6 +83,7 @@ func TestConsumersFollowWhatAProviderDeclares(t *testing.T) {
 // followed is a consumer of a provider that declared 2 and then 5.
 func followed(t *testing.T, protocol string) (*harness.Consumer, declaring) {
 	t.Helper()
+	harness.SkipUnderRaceDetector(t, protocol) // the sessions to the former URL end here
 	d := declaring{protocol: protocol, group: harness.NewGroup(), port: harness.FreePort(), params: map[string]string{"actives": "2"}}
 	first, dial := inMemory(t, d)
 	c := dial(nil)
