@@ -82,6 +82,7 @@ dataDir=$STATE/zookeeper/data
 clientPortAddress=127.0.0.1
 clientPort=12181
 tickTime=500
+maxClientCnxns=0
 admin.enableServer=false
 EOF
     daemon zookeeper java -Xmx128m -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \

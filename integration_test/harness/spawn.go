@@ -114,6 +114,9 @@ func SpawnProvider(t testing.TB, spec ProviderSpec) *ChildProvider {
 	if spec.Group == "" {
 		spec.Group = NewGroup()
 	}
+	if spec.Port == 0 {
+		spec.Port = FreePort() // one that no consumer here has known
+	}
 	p := &ChildProvider{Process: start(t, providerRole, spec, raceDetector && spec.Protocol == Dubbo, spec.Env)}
 	p.Endpoint = p.answer().Endpoint
 	return p

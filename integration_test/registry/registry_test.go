@@ -52,9 +52,8 @@ func inMemory(t *testing.T, d declaring) (provider, func(map[string]string) *har
 		file := filepath.Join(t.TempDir(), "weir.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(section(d)), 0o600))
 		require.NoError(t, weir.Load(file))
-		empty := filepath.Join(t.TempDir(), "empty.yaml")
-		require.NoError(t, os.WriteFile(empty, []byte("weir: {}\n"), 0o600))
-		defer func() { require.NoError(t, weir.Load(empty)) }()
+		// The file is polled, so it has to be there for as long as this process.
+		defer func() { require.NoError(t, weir.Load("testdata/empty.yaml")) }()
 	}
 	memory := &harness.Registry{Protocol: memoryProtocol, Address: "127.0.0.1:1", Application: "test"}
 	p := harness.StartProvider(t, harness.ProviderConfig{
