@@ -27,8 +27,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The services, in the order of their start. None is needed yet.
-SERVICES=()
+# The services, in the order of their start.
+SERVICES=(zookeeper)
 
 STATE=${TMPDIR:-/tmp}/weir-services-$(id -u)
 READY_SECONDS=${READY_SECONDS:-60}
@@ -70,6 +70,28 @@ offer() {
 }
 
 alive() { [[ -f $STATE/$1.pid ]] && kill -0 "$(cat "$STATE/$1.pid")" 2>/dev/null; }
+
+# ZooKeeper. Debian's package `zookeeper` is this library, scripts, and the Java runtime of a desktop with all that
+# this needs; the library and a runtime without a desktop do. What it stores does not outlive it.
+zookeeper_install() { apt_install default-jre-headless libzookeeper-java; }
+zookeeper_start() {
+    rm -rf "$STATE/zookeeper"
+    mkdir "$STATE/zookeeper"
+    cat >"$STATE/zookeeper/zoo.cfg" <<EOF
+dataDir=$STATE/zookeeper/data
+clientPortAddress=127.0.0.1
+clientPort=12181
+tickTime=500
+maxClientCnxns=0
+admin.enableServer=false
+EOF
+    daemon zookeeper java -Xmx128m -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
+        -cp /usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar \
+        org.apache.zookeeper.server.quorum.QuorumPeerMain "$STATE/zookeeper/zoo.cfg"
+    offer WEIR_TEST_ZOOKEEPER 127.0.0.1:12181
+}
+# srvr is the one word of ZooKeeper's that it answers without being told to.
+zookeeper_ready() { (exec 3<>/dev/tcp/127.0.0.1/12181 && echo srvr >&3 && grep -q 'Mode: standalone' <&3); }
 
 install_one() {
     if defined "$1_install"; then "$1_install"; fi

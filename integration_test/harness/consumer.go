@@ -33,6 +33,9 @@ type ConsumerConfig struct {
 	Providers []Endpoint
 	// Params are the reference's parameters, as under `params` in YAML.
 	Params map[string]string
+	// Bare leaves out what keeps a slow machine from failing tests: neither the
+	// reference nor a call gets a timeout of a minute, or any other than its own.
+	Bare bool
 	// Reference and Client are further options; they win over the fields above.
 	Reference []client.ReferenceOption
 	Client    []client.ClientOption
@@ -43,6 +46,7 @@ type ConsumerConfig struct {
 type Consumer struct {
 	Protocol string
 
+	bare bool
 	stub greet.GreetService // Triple
 	conn *client.Connection // dubbo
 }
@@ -82,11 +86,15 @@ func TryDial(cfg ConsumerConfig) (c *Consumer, err error) {
 	for key, value := range cfg.Params {
 		opts = append(opts, client.WithParam(key, value))
 	}
-	cli, err := client.NewClient(append([]client.ClientOption{client.WithClientRequestTimeout(time.Minute)}, cfg.Client...)...)
+	var clientOpts []client.ClientOption
+	if !cfg.Bare {
+		clientOpts = append(clientOpts, client.WithClientRequestTimeout(time.Minute))
+	}
+	cli, err := client.NewClient(append(clientOpts, cfg.Client...)...)
 	if err != nil {
 		return nil, err
 	}
-	c = &Consumer{Protocol: first.Protocol}
+	c = &Consumer{Protocol: first.Protocol, bare: cfg.Bare}
 	if c.Protocol == Dubbo {
 		opts = append(opts, client.WithProtocolDubbo(), client.WithSerialization(constant.Hessian2Serialization))
 		c.conn, err = cli.Dial(greet.GreetServiceName, append(opts, cfg.Reference...)...)
@@ -105,7 +113,7 @@ func (c *Consumer) SayHello(ctx context.Context, name string, opts ...client.Cal
 	if c.Protocol == Dubbo {
 		return c.hessian(ctx, "SayHello", name, opts)
 	}
-	ctx, cancel := withDeadline(ctx)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	reply, err := c.stub.SayHello(ctx, &greet.HelloRequest{Name: name}, opts...)
 	return reply.GetGreeting(), err
@@ -116,7 +124,7 @@ func (c *Consumer) Echo(ctx context.Context, text string, opts ...client.CallOpt
 	if c.Protocol == Dubbo {
 		return c.hessian(ctx, "Echo", text, opts)
 	}
-	ctx, cancel := withDeadline(ctx)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	reply, err := c.stub.Echo(ctx, &greet.EchoRequest{Text: text}, opts...)
 	return reply.GetText(), err
@@ -126,17 +134,18 @@ func (c *Consumer) Echo(ctx context.Context, text string, opts ...client.CallOpt
 // there, so it is passed as the call's timeout, which an option of the caller's
 // overrides.
 func (c *Consumer) hessian(ctx context.Context, method, arg string, opts []client.CallOption) (string, error) {
-	ctx, cancel := withDeadline(ctx)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
-	deadline, _ := ctx.Deadline()
-	opts = append([]client.CallOption{client.WithCallRequestTimeout(time.Until(deadline))}, opts...)
+	if deadline, ok := ctx.Deadline(); ok {
+		opts = append([]client.CallOption{client.WithCallRequestTimeout(time.Until(deadline))}, opts...)
+	}
 	var reply string
 	err := c.conn.CallUnary(ctx, []any{arg}, &reply, method, opts...)
 	return reply, err
 }
 
-func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
+func (c *Consumer) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok || c.bare {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, time.Minute)

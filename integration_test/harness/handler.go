@@ -45,9 +45,19 @@ func Panic(text string) string { return "panic:" + text }
 // which only the dubbo protocol tells.
 const Peer = "peer"
 
+// Left is the argument of a call that answers with the time that it may still
+// take, as a duration, or with "none": over Triple until the deadline of the
+// handler's context, on the dubbo protocol what the caller sent as its timeout.
+const Left = "left"
+
+// LeftIf is the argument of a call that does as Left where the gate of that name
+// is open, and fails where it is not: so providers that get the same call can be
+// told apart.
+func LeftIf(gate string) string { return "leftif:" + gate }
+
 // Handler serves greet.GreetService and counts the calls it runs. A call does
-// what its argument says: Hold, Sleep, Fail, Panic, Peer; any other argument is
-// greeted ("hello NAME"; Echo gives it back as it is). The zero value is ready.
+// what its argument says: Hold, Sleep, Fail, Panic, Peer, Left, LeftIf; any other
+// argument is greeted ("hello NAME"; Echo gives it back as it is). The zero value is ready.
 // It is safe for concurrent use.
 type Handler struct {
 	// Func, if not nil, answers all calls instead.
@@ -178,6 +188,18 @@ func (h *Handler) script(ctx context.Context, method, arg string) (string, error
 		panic(text)
 	case Peer:
 		return peer(ctx), nil
+	case "leftif":
+		h.mu.Lock()
+		gate := h.gateLocked(text)
+		h.mu.Unlock()
+		select {
+		case <-gate:
+		default:
+			return "", fmt.Errorf("the gate %s is closed", text)
+		}
+		return left(ctx), nil
+	case Left:
+		return left(ctx), nil
 	}
 	if method == "Echo" {
 		return arg, nil
@@ -188,6 +210,17 @@ func (h *Handler) script(ctx context.Context, method, arg string) (string, error
 func peer(ctx context.Context) string {
 	attachments, _ := ctx.Value(constant.AttachmentKey).(map[string]any)
 	return fmt.Sprint(attachments[constant.RemoteAddr])
+}
+
+func left(ctx context.Context) string {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline).String()
+	}
+	attachments, _ := ctx.Value(constant.AttachmentKey).(map[string]any)
+	if timeout, ok := attachments[constant.TimeoutKey]; ok {
+		return fmt.Sprintf("%vms", timeout)
+	}
+	return "none"
 }
 
 // TripleGreeter serves a Handler over Triple. dubbo-go insists that the types of

@@ -116,7 +116,7 @@ type Process struct {
 // is killed when the test ends, and its output is logged if the test has failed.
 func Start(t testing.TB, role string, args any) *Process {
 	t.Helper()
-	return start(t, role, args, false)
+	return start(t, role, args, false, nil)
 }
 
 // lasting are the children that end with this process. What the list holds
@@ -127,7 +127,7 @@ var lasting struct {
 }
 
 // start runs a child; one that lasts is not killed before this process ends.
-func start(t testing.TB, role string, args any, lasts bool) *Process {
+func start(t testing.TB, role string, args any, lasts bool, env map[string]string) *Process {
 	t.Helper()
 	p := &Process{t: t, role: role, exited: make(chan struct{})}
 	childIn, in, err := os.Pipe()
@@ -141,6 +141,9 @@ func start(t testing.TB, role string, args any, lasts bool) *Process {
 	p.in = in
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), roleEnv+"="+role)
+	for name, value := range env {
+		p.cmd.Env = append(p.cmd.Env, name+"="+value)
+	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	p.cmd.ExtraFiles = []*os.File{childIn, childOut}
 	if err := p.cmd.Start(); err != nil {

@@ -17,6 +17,13 @@ package harness
 import (
 	"fmt"
 	"testing"
+
+	"dubbo.apache.org/dubbo-go/v3/client"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"dubbo.apache.org/dubbo-go/v3/global"
+	"dubbo.apache.org/dubbo-go/v3/registry"
+	"dubbo.apache.org/dubbo-go/v3/server"
 )
 
 const providerRole = "harness.provider"
@@ -28,6 +35,54 @@ type ProviderSpec struct {
 	Version  string
 	Port     int // default: a free one
 	Params   map[string]string
+	// Registry is where it registers; the test binary has to import what serves
+	// the registry's protocol.
+	Registry *Registry
+	// Env are variables of the child's environment.
+	Env map[string]string
+}
+
+// Registry is a registry, and how providers and consumers use it.
+type Registry struct {
+	Protocol string // zookeeper
+	Address  string // host:port
+	// Service is for application-level discovery, in place of that by interface.
+	Service bool
+	// Application is the provider's or the consumer's.
+	Application string
+	// Client tells registries apart that are one: references with different names
+	// have connections of their own to it.
+	Client string
+}
+
+func (r *Registry) options() []registry.Option {
+	kind := registry.WithRegisterInterface()
+	if r.Service {
+		kind = registry.WithRegisterService()
+	}
+	// dubbo-go keeps its registries by address and namespace, which means something
+	// else to Nacos alone.
+	return []registry.Option{
+		registry.WithRegistry(r.Protocol), registry.WithAddress(r.Address), registry.WithNamespace(r.Client), kind,
+	}
+}
+
+func (r *Registry) application() *global.ApplicationConfig {
+	app := global.DefaultApplicationConfig()
+	app.Name = r.Application
+	// Or dubbo-go would export a metadata service, see noMetadataService.
+	app.MetadataType = constant.RemoteMetadataStorageType
+	return app
+}
+
+// ServerOptions are the options of a server that registers its services there.
+func (r *Registry) ServerOptions() []server.ServerOption {
+	return []server.ServerOption{server.WithServerRegistry(r.options()...), server.SetServerApplication(r.application())}
+}
+
+// ClientOptions are the options of a client that finds its providers there.
+func (r *Registry) ClientOptions() []client.ClientOption {
+	return []client.ClientOption{client.WithClientRegistry(r.options()...), client.SetClientApplication(r.application())}
 }
 
 // ChildProvider is a provider in a process of its own.
@@ -40,6 +95,7 @@ type providerCommand struct {
 	Open    string // gate to open
 	Running string // argument of the calls to count
 	Stats   *string
+	Leave   bool // the registry
 }
 
 type providerAnswer struct {
@@ -58,7 +114,10 @@ func SpawnProvider(t testing.TB, spec ProviderSpec) *ChildProvider {
 	if spec.Group == "" {
 		spec.Group = NewGroup()
 	}
-	p := &ChildProvider{Process: start(t, providerRole, spec, raceDetector && spec.Protocol == Dubbo)}
+	if spec.Port == 0 {
+		spec.Port = FreePort() // one that no consumer here has known
+	}
+	p := &ChildProvider{Process: start(t, providerRole, spec, raceDetector && spec.Protocol == Dubbo, spec.Env)}
 	p.Endpoint = p.answer().Endpoint
 	return p
 }
@@ -84,6 +143,13 @@ func (p *ChildProvider) Running(arg string) int {
 	return p.answer().Running
 }
 
+// Leave takes the provider out of its registry; it serves on.
+func (p *ChildProvider) Leave() {
+	p.t.Helper()
+	p.Send(providerCommand{Leave: true})
+	p.answer()
+}
+
 func (p *ChildProvider) answer() (a providerAnswer) {
 	p.t.Helper()
 	p.Recv(&a)
@@ -99,9 +165,13 @@ func runProvider(c *Child) error {
 	if err := c.Recv(&spec); err != nil {
 		return err
 	}
-	p, failed, err := serve(ProviderConfig{
+	cfg := ProviderConfig{
 		Protocol: spec.Protocol, Group: spec.Group, Version: spec.Version, Port: spec.Port, Params: spec.Params,
-	})
+	}
+	if spec.Registry != nil {
+		cfg.Server = spec.Registry.ServerOptions()
+	}
+	p, failed, err := serve(cfg)
 	if err == nil {
 		err = p.awaitListener(failed)
 	}
@@ -122,6 +192,9 @@ func runProvider(c *Child) error {
 			p.Handler.Open(cmd.Open)
 		case cmd.Stats != nil:
 			a.Stats = p.Handler.Stats(*cmd.Stats)
+		case cmd.Leave:
+			// As dubbo-go does first when it shuts down.
+			extension.GetProtocol(constant.RegistryProtocol).(interface{ UnregisterRegistries() }).UnregisterRegistries()
 		default:
 			a.Running = p.Handler.Running(cmd.Running)
 		}

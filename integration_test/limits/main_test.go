@@ -21,6 +21,7 @@ import (
 	"time"
 
 	_ "github.com/weir-go/weir"
+	"github.com/weir-go/weir/integration_test/greet"
 	"github.com/weir-go/weir/integration_test/harness"
 )
 
@@ -32,6 +33,9 @@ func eachProtocol(t *testing.T, f func(t *testing.T, protocol string)) {
 		t.Run(protocol, func(t *testing.T) { f(t, protocol) })
 	}
 }
+
+// serviceOf is the key of a group's service.
+func serviceOf(group string) string { return group + "/" + greet.GreetServiceName }
 
 // harnessTimeout is long enough for a slow machine to answer, and what a caller
 // of a dead provider waits on the dubbo protocol.

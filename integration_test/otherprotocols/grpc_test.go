@@ -18,6 +18,7 @@ import (
 	"context"
 	"testing"
 
+	"dubbo.apache.org/dubbo-go/v3/client"
 	"dubbo.apache.org/dubbo-go/v3/global"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	_ "dubbo.apache.org/dubbo-go/v3/protocol/grpc" //nolint:staticcheck // deprecated, and still served
@@ -107,14 +108,19 @@ func TestGRPC(t *testing.T) {
 	h := newHandler()
 	addr, group := serve(t, "grpc", &GRPCGreeter{h: h}, limitOfOne, configured())
 	serving(t, addr)
-	stub := &GRPCStub{}
-	dial(t, "grpc", addr, group, stub)
-	err := refused(t, h, group, func(name string) (string, error) {
-		reply, err := stub.SayHello(background, &greet.HelloRequest{Name: name})
-		return reply.GetGreeting(), err
-	})
+	refer := func(opts ...client.ReferenceOption) func(name string) (string, error) {
+		stub := &GRPCStub{}
+		dial(t, "grpc", addr, group, stub, opts...)
+		return func(name string) (string, error) {
+			reply, err := stub.SayHello(background, &greet.HelloRequest{Name: name})
+			return reply.GetGreeting(), err
+		}
+	}
+	err := refused(t, h, group, refer())
 
 	typed(t, err, group)
+	refusesOverTPS(t, h, group, refer())
+	waitsForActives(t, h, group, refer(activesOfOne), refer(activesOfOne, impatience))
 }
 
 // serving waits until a gRPC server, which listens before it serves, answers:

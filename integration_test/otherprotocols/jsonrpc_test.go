@@ -30,4 +30,8 @@ func TestJSONRPC(t *testing.T) {
 	err := refused(t, h, group, unary(dial(t, "jsonrpc", addr, group, nil)))
 
 	typed(t, err, group)
+	refusesOverTPS(t, h, group, unary(dial(t, "jsonrpc", addr, group, nil)))
+	waitsForActives(t, h, group,
+		unary(dial(t, "jsonrpc", addr, group, nil, activesOfOne)),
+		unary(dial(t, "jsonrpc", addr, group, nil, activesOfOne, impatience)))
 }

@@ -36,6 +36,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/integration_test/greet"
 	"github.com/weir-go/weir/integration_test/harness"
 )
@@ -44,19 +45,21 @@ func TestMain(m *testing.M) { harness.Main(m, nil) }
 
 var background = context.Background()
 
-// held is the argument of a call that waits at the handler's gate.
-const held = "held"
+// held and heldAgain are the arguments of calls that wait at the handler's gates.
+const held, heldAgain = "held", "held again"
 
 // limitOfOne are the parameters of the services under test.
 var limitOfOne = map[string]string{"methods.SayHello.executes": "1"}
 
 // handler is what all greeters do, and counts.
 type handler struct {
-	gate                 chan struct{}
+	gate, secondGate     chan struct{}
 	running, most, total atomic.Int32
 }
 
-func newHandler() *handler { return &handler{gate: make(chan struct{})} }
+func newHandler() *handler {
+	return &handler{gate: make(chan struct{}), secondGate: make(chan struct{})}
+}
 
 func (h *handler) greet(name string) string {
 	h.total.Add(1)
@@ -64,8 +67,11 @@ func (h *handler) greet(name string) string {
 	defer h.running.Add(-1)
 	for m := h.most.Load(); n > m && !h.most.CompareAndSwap(m, n); m = h.most.Load() {
 	}
-	if name == held {
+	switch name {
+	case held:
 		<-h.gate
+	case heldAgain:
+		<-h.secondGate
 	}
 	return "hello " + name
 }
@@ -178,6 +184,90 @@ func refused(t *testing.T, h *handler, group string, sayHello func(name string) 
 	harness.Eventually(t, "nothing is left in flight", func() bool { return metric(t, "weir_inflight", group) == 0 })
 	return refusal
 }
+
+// refusesOverTPS gives a running service a budget of three calls, and checks that
+// the provider's refusal is the same typed error on any protocol.
+func refusesOverTPS(t *testing.T, h *handler, group string, sayHello func(name string) (string, error)) {
+	t.Helper()
+	limit, interval := 3, time.Hour
+	require.NoError(t, weir.Configure(conf.Config{Provider: conf.Section{Services: map[string]conf.Service{
+		group + "/" + greet.GreetServiceName: {Policies: conf.Policies{TPS: &conf.TPS{Limit: &limit, Interval: &interval}}},
+	}}}))
+	defer func() { require.NoError(t, weir.Configure(conf.Config{})) }()
+	ran, rejected := h.total.Load(), metric(t, "weir_rejected_total", group)
+	for n := range 9 {
+		reply, err := sayHello("x")
+		if n < limit {
+			require.NoError(t, err)
+			require.Equal(t, "hello x", reply)
+			continue
+		}
+		require.Empty(t, reply)
+		e, ok := err.(*call.RejectError) //nolint:errorlint // the caller gets the refusal itself
+		require.True(t, ok, "%T %v", err, err)
+		require.Equal(t, "tps", e.Guard)
+		require.Equal(t, call.Resource(group+"/"+greet.GreetServiceName, call.AnyMethod), e.Resource)
+		require.Equal(t, call.ReasonRate, e.Reason)
+		require.EqualValues(t, limit, e.Limit)
+		require.Positive(t, e.RetryAfter)
+		require.False(t, e.Forwarded)
+	}
+	require.EqualValues(t, 3, h.total.Load()-ran, "a refused call never reaches the handler")
+	require.Equal(t, 6, metric(t, "weir_rejected_total", group)-rejected, "it reaches the provider once")
+}
+
+// waitsForActives has two calls come over a reference with a limit of one: the
+// second waits, and runs when the first is over. One that may not wait, or no
+// longer, is refused here.
+func waitsForActives(t *testing.T, h *handler, group string, sayHello, impatient func(name string) (string, error)) {
+	t.Helper()
+	limits := func() (running, waiting int64) {
+		for _, l := range weir.Snapshot().Limits {
+			if l.Guard == "actives" && strings.HasPrefix(l.Service, group+"/") {
+				running += l.Inflight
+				waiting += l.Waiting
+			}
+		}
+		return running, waiting
+	}
+	unlimited := 0 // the service's own limit
+	require.NoError(t, weir.Configure(conf.Config{Provider: conf.Section{Services: map[string]conf.Service{
+		group + "/" + greet.GreetServiceName: {Methods: map[string]conf.Policies{"SayHello": {Executes: &conf.Executes{Limit: &unlimited}}}},
+	}}}))
+	defer func() { require.NoError(t, weir.Configure(conf.Config{})) }()
+	h.most.Store(0) // no call runs
+	ran := h.total.Load()
+	hold := func(int) error { _, err := sayHello(heldAgain); return err }
+	first := harness.Go(1, hold)
+	harness.Eventually(t, "a call is held", func() bool { return h.running.Load() == 1 })
+	second := harness.Go(1, hold)
+	harness.Eventually(t, "a call waits", func() bool { _, waiting := limits(); return waiting == 1 })
+
+	alone := harness.Go(1, func(int) error { _, err := impatient(heldAgain); return err })
+	harness.Eventually(t, "a call is held", func() bool { return h.running.Load() == 2 })
+	_, err := impatient("x")
+	e, ok := err.(*call.RejectError) //nolint:errorlint // the caller gets the refusal itself
+	require.True(t, ok, "%T %v", err, err)
+	require.Equal(t, "actives", e.Guard)
+	require.Equal(t, call.ReasonWaitTimeout, e.Reason)
+	require.Equal(t, 20*time.Millisecond, e.MaxWait)
+	require.GreaterOrEqual(t, e.Waited, e.MaxWait)
+	require.EqualValues(t, 2, h.total.Load()-ran, "neither the waiting nor the refused call reaches the provider")
+
+	close(h.secondGate)
+	require.Empty(t, text(first.Wait(t)))
+	require.Empty(t, text(second.Wait(t)))
+	require.Empty(t, text(alone.Wait(t)))
+	require.EqualValues(t, 2, h.most.Load(), "one of each reference")
+	harness.Eventually(t, "no slot is taken", func() bool { running, waiting := limits(); return running == 0 && waiting == 0 })
+}
+
+// activesOfOne are the parameters of a reference under test, and impatience those
+// of one that does not wait for long.
+var (
+	activesOfOne = client.WithParam("actives", "1")
+	impatience   = client.WithParam("actives.wait", "20")
+)
 
 func text(errs []error) (texts []string) {
 	for _, err := range errs {

@@ -44,4 +44,8 @@ func TestREST(t *testing.T) {
 	addr, group := serve(t, "rest", &Greeter{h}, limitOfOne)
 	err := refused(t, h, group, unary(dial(t, "rest", addr, group, nil)))
 	typed(t, err, group)
+	refusesOverTPS(t, h, group, unary(dial(t, "rest", addr, group, nil)))
+	waitsForActives(t, h, group,
+		unary(dial(t, "rest", addr, group, nil, activesOfOne)),
+		unary(dial(t, "rest", addr, group, nil, activesOfOne, impatience)))
 }
