@@ -581,6 +581,7 @@ func TestActivesLeavesStreamsAlone(t *testing.T) {
 	for _, stream := range streams {
 		require.NoError(t, stream.CloseRequest())
 	}
+	runtime.KeepAlive(c) // what it has counted goes with it
 }
 
 func TestObservedActivesLetNobodyWait(t *testing.T) {

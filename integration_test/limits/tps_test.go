@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"testing"
 	"time"
 
@@ -125,6 +126,7 @@ func TestAConsumersTPSNeverReachesTheProvider(t *testing.T) {
 		require.Zero(t, weirCalls(t, "provider", p.Group, "SayHello", "rejected"))
 		at := map[string]string{"side": "consumer", "service": p.Group, "method": "SayHello", "guard": "tps"}
 		require.EqualValues(t, 2*n, metric(t, "weir_rejected_total", at), "no call is tried again")
+		runtime.KeepAlive(c) // the counts of a reference go with it
 
 		// The budget is the reference's.
 		served, _ = spend(p.Dial(t), n)
@@ -151,6 +153,7 @@ func TestAConsumersTPSIsNotTriedElsewhere(t *testing.T) {
 		require.Equal(t, 6, providers[0].Stats("").Total+providers[1].Stats("").Total)
 		at := map[string]string{"side": "consumer", "service": group, "guard": "tps"}
 		require.EqualValues(t, 12, metric(t, "weir_rejected_total", at), "the reference has one budget for both")
+		runtime.KeepAlive(c)
 	})
 }
 
@@ -212,6 +215,7 @@ func TestAMethodIsReportedByTheNameThatIsConfiguredAndCalled(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, "SayHello", e.Method())
 		require.Equal(t, 1, weirCalls(t, "consumer", p.Group, "SayHello", "rejected"))
+		runtime.KeepAlive(c)
 	})
 }
 
@@ -322,6 +326,7 @@ func TestARefusalInsideAHandlerIsForwarded(t *testing.T) {
 					}
 					require.Equal(t, 4, weirCalls(t, "provider", middle.Group, "SayHello", "forwarded"))
 					require.Equal(t, 4, weirCalls(t, "consumer", middle.Group, "SayHello", "forwarded"))
+					runtime.KeepAlive(top)
 					require.Equal(t, 1, down.Handler.Stats("").Total)
 				})
 			})
