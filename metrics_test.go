@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,8 @@ weir:
 		want[m.Name] = m.Type
 	}
 	require.Equal(t, want, got)
+	runtime.KeepAlive(provider) // with what it counts
+	runtime.KeepAlive(consumer)
 }
 
 // TestTheListOfMetricsHasTheValuesOfLabels compares those labels that have few.

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/weakmap"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
@@ -40,12 +41,12 @@ type Key struct {
 // entry is what plans and running calls own.
 type entry struct {
 	*concurrency.Queue
-	method string // as the reference spells it
 	// shared is set while more than one chain has a claim.
 	shared atomic.Bool
 
 	mu     sync.Mutex
 	claims []claim // guarded by mu: one of each chain
+	method string  // guarded by mu: as the reference spells it
 }
 
 // claim is what one chain wants the limit to be. Of one address a reference may
@@ -61,9 +62,12 @@ type claim struct {
 }
 
 // claim notes what a chain wants and puts in force what holds.
-func (e *entry) claim(c claim) {
+func (e *entry) claim(method string, c claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.method == "" || method != conf.MethodKey(method) {
+		e.method = method // a name that is only configured has its first letter folded
+	}
 	i := slices.IndexFunc(e.claims, func(o claim) bool { return o.guard == c.guard })
 	switch {
 	case i < 0:
@@ -109,7 +113,9 @@ var entries weakmap.Map[Key, entry]
 func Queues(rt *guard.Runtime, f func(Key, *concurrency.Queue)) {
 	entries.Range(func(k Key, e *entry) bool {
 		if k.runtime == rt {
+			e.mu.Lock()
 			k.Method = e.method
+			e.mu.Unlock()
 			f(k, e.Queue)
 		}
 		return true

@@ -49,13 +49,13 @@ func steps(site guard.Site) []guard.Step {
 	c := claim{guard: site.Guard(), alive: site.Alive(), version: site.Version()}
 	if !l.Set || l.Mode == conf.Off {
 		if e := entries.Peek(key); e != nil {
-			e.claim(c)
+			e.claim(site.Method, c)
 		}
 		return nil
 	}
 	c.set, c.limit, c.enforced = true, l.Limit, l.Mode == conf.Enforce
-	e := entries.Get(key, func() *entry { return &entry{Queue: concurrency.NewQueue(l.Limit), method: site.Method} })
-	e.claim(c)
+	e := entries.Get(key, func() *entry { return &entry{Queue: concurrency.NewQueue(l.Limit)} })
+	e.claim(site.Method, c)
 	s := &stage{site: site, entry: e, maxWait: l.Wait, waits: site.Waits(Policy)}
 	refusal := func(reason string) *guard.Refusal {
 		return site.NewRefusal(call.RejectError{

@@ -49,17 +49,20 @@ type Key struct {
 // entry is what plans and running calls own.
 type entry struct {
 	concurrency.Limiter
-	method string // as the service spells it
 
 	mu      sync.Mutex
+	method  string // guarded by mu: as the service spells it
 	version uint64 // guarded by mu: of the configuration that set the limit
 }
 
 // set sets the limit unless a newer configuration has: plans are made at the
 // first call after a change, and one that is slow must not undo another's.
-func (e *entry) set(version uint64, limit int) {
+func (e *entry) set(version uint64, method string, limit int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.method == "" || method != conf.MethodKey(method) {
+		e.method = method // a name that is only configured has its first letter folded
+	}
 	if version >= e.version {
 		e.version = version
 		e.SetLimit(limit)
@@ -74,7 +77,9 @@ var limiters weakmap.Map[Key, entry]
 func Limiters(rt *guard.Runtime, f func(Key, *concurrency.Limiter)) {
 	limiters.Range(func(k Key, e *entry) bool {
 		if k.runtime == rt {
+			e.mu.Lock()
 			k.Method = e.method
+			e.mu.Unlock()
 			f(k, &e.Limiter)
 		}
 		return true
@@ -99,8 +104,8 @@ func step(site guard.Site, method string, l conf.Limit) guard.Step {
 	if l.Scope == conf.ScopeProtocol {
 		key.Protocol = site.Protocol
 	}
-	limiter := limiters.Get(key, func() *entry { return &entry{method: method} })
-	limiter.set(site.Version(), l.Limit)
+	limiter := limiters.Get(key, func() *entry { return &entry{} })
+	limiter.set(site.Version(), method, l.Limit)
 	s := &stage{limiter: limiter, refusal: site.NewRefusal(call.RejectError{
 		Guard:    Policy,
 		Resource: call.Resource(site.Service, method),

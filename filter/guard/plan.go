@@ -81,6 +81,8 @@ type method struct {
 	stats *rpcstatus.Status
 	// timed is set when response times are taken.
 	timed bool
+	// spelled is set when name is as the service, or a caller, spells it.
+	spelled bool
 	// clock is set when a step asks for the time.
 	clock bool
 	// unary is set once a consumer has called the method as one that is no stream.
@@ -126,39 +128,60 @@ func (g *Guard) compile(next base.Invoker, u *common.URL, old *chain) *chain {
 	}
 	methods := map[string]*method{}
 	known := KnownMethods(u)
-	if c.open = len(known) == 0; c.open {
-		// Names with a policy of their own get their place before any other.
-		known = c.configuredMethods()
-		if old != nil && old.waits.Load() {
-			// Calls may wait there and are to learn of a limit that has changed.
-			for _, m := range old.distinct() {
-				if len(m.steps) > 0 && m.name != call.AnyMethod {
-					known = append(known, m.name)
-				}
-			}
-		}
-	}
-	for _, name := range known {
+	c.open = len(known) == 0
+	put := func(name string, spelled bool) {
 		if methods[name] != nil {
-			continue // dubbo lists a Go method under both of its spellings
+			return // dubbo lists a Go method under both of its spellings
 		}
 		m := c.newMethod(name)
+		m.spelled = spelled
 		for _, spelling := range spellings(name) {
 			methods[spelling] = m
 		}
 	}
+	for _, name := range known {
+		put(name, true)
+	}
+	if c.open {
+		c.keepNames(old, put)
+		// Names with a policy of their own get their place before any other.
+		for _, name := range c.configuredMethods() {
+			put(name, false)
+		}
+	}
 	c.unknown = c.newMethod(call.AnyMethod)
+	c.unknown.spelled = true
 	c.methods.Store(newTable(methods, c.open))
 	c.idle = c.unknown.idle() && !slices.ContainsFunc(c.distinct(), func(m *method) bool { return !m.idle() })
 	g.runtime.chains.Get(g.runtime.lastChain.Add(1), func() *chain { return c })
 	return c
 }
 
-// configuredMethods are the names that some source mentions for the service.
+// keepNames takes over the methods of a former plan whose calls may wait, so that
+// they learn of a limit that has changed, and the spelling of those that have been
+// called.
+func (c *chain) keepNames(old *chain, put func(string, bool)) {
+	if old == nil {
+		return
+	}
+	configured := c.configuredMethods()
+	for _, m := range old.distinct() {
+		waits := old.waits.Load() && len(m.steps) > 0
+		if m.name != call.AnyMethod && m.spelled && (waits || slices.Contains(configured, conf.MethodKey(m.name))) {
+			put(m.name, true)
+		}
+	}
+}
+
+// configuredMethods are the names that some source mentions for the service, the
+// first letter folded.
 func (c *chain) configuredMethods() []string {
 	names := c.view.MethodsOf(c.side, c.service)
-	if c.params != nil {
-		for name := range c.params.Methods {
+	for _, s := range []*conf.Service{c.params, c.consumer.declared} {
+		if s == nil {
+			continue
+		}
+		for name := range s.Methods {
 			names = append(names, name)
 		}
 	}
@@ -199,6 +222,9 @@ func (c *chain) distinct() []*method {
 func (c *chain) lookup(inv base.Invocation) *method {
 	name := methodName(inv)
 	if m := c.methods.Load().find(name); m != nil {
+		if !m.spelled {
+			return c.spell(m, name)
+		}
 		return m
 	}
 	if !c.open || !nameable(name) {
@@ -236,6 +262,27 @@ func (c *chain) add(name string) *method {
 		return c.unknown
 	}
 	m := c.newMethod(name)
+	m.spelled = true
+	methods := map[string]*method{}
+	old.each(func(name string, m *method) { methods[name] = m })
+	for _, spelling := range spellings(name) {
+		methods[spelling] = m
+	}
+	c.methods.Store(newTable(methods, true))
+	return m
+}
+
+// spell gives a method that was configured the name that it is called by: only its
+// first letter's case can differ.
+func (c *chain) spell(m *method, name string) *method {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.methods.Load()
+	if now := old.find(name); now == nil || now.spelled {
+		return m
+	}
+	m = c.newMethod(name)
+	m.spelled = true
 	methods := map[string]*method{}
 	old.each(func(name string, m *method) { methods[name] = m })
 	for _, spelling := range spellings(name) {

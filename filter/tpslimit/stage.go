@@ -51,10 +51,9 @@ type Key struct {
 
 // entry is what plans, and the reference or the process, own.
 type entry struct {
-	method string // as the service spells it
-
 	mu sync.Mutex
 	// Guarded by mu.
+	method    string // as the service spells it
 	version   uint64 // of the configuration that set the limit
 	algorithm conf.Algorithm
 	limiter   tps.Limiter
@@ -62,10 +61,13 @@ type entry struct {
 
 // set makes the limiter that the policy asks for and returns the one in force:
 // what a newer configuration has set stays.
-func (e *entry) set(version uint64, l conf.RateLimit) (tps.Limiter, error) {
+func (e *entry) set(version uint64, method string, l conf.RateLimit) (tps.Limiter, error) {
 	quota := tps.Quota{Rate: int64(l.Rate), Interval: l.Interval, Burst: int64(l.Burst)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.method == "" || method != conf.MethodKey(method) {
+		e.method = method // a name that is only configured has its first letter folded
+	}
 	if e.limiter != nil && version < e.version {
 		return e.limiter, nil
 	}
@@ -111,8 +113,8 @@ func Limiters(rt *guard.Runtime, f func(Key, conf.Algorithm, tps.Limiter)) {
 		if k.runtime != rt {
 			return true
 		}
-		k.Method = e.method
 		e.mu.Lock()
+		k.Method = e.method
 		algorithm, limiter := e.algorithm, e.limiter
 		e.mu.Unlock()
 		if limiter != nil {
@@ -132,11 +134,11 @@ func steps(site guard.Site) []guard.Step {
 		method = site.Method
 	}
 	key := Key{Side: site.Side, Reference: site.Reference, Service: site.Service, Method: conf.MethodKey(method), runtime: site.Runtime()}
-	e := entries.Get(key, func() *entry { return &entry{method: method} })
+	e := entries.Get(key, func() *entry { return &entry{} })
 	// A budget outlives the chains that use it, or a provider that comes again
 	// would bring a full one.
 	site.Own(key, e)
-	limiter, err := e.set(site.Version(), l)
+	limiter, err := e.set(site.Version(), method, l)
 	if err != nil {
 		// Values are checked when they are read; a limit that cannot be made must
 		// neither pass silently nor take the service down.

@@ -201,11 +201,6 @@ func TestABudgetIsOfAMethodOrShared(t *testing.T) { // L6, N9
 
 func TestAMethodIsReportedByTheNameThatIsConfiguredAndCalled(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, protocol string) {
-		if protocol == harness.Dubbo {
-			// TODO: a reference that does not say which methods it has (any but a generated
-			// stub's) takes the names from its params, where their first letter is lowered.
-			t.Skip("fault: methods.SayHello.tps is reported as sayHello") //nolint:forbidigo // a fault that is to be mended
-		}
 		p := harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol})
 		c := harness.Dial(t, harness.ConsumerConfig{Providers: []harness.Endpoint{p.Endpoint}, Params: map[string]string{
 			"methods.SayHello.tps": "1", "methods.SayHello.tps.interval": "1h",

@@ -107,11 +107,6 @@ func declares(t *testing.T, w way, sections bool) {
 		t.Run(name, func(t *testing.T) {
 			for _, protocol := range harness.Protocols {
 				t.Run(protocol, func(t *testing.T) {
-					if name != "for_the_service" && name != "for_both" && protocol == harness.Dubbo && !sections {
-						// TODO: where neither a stub nor a registry says which methods there are, the
-						// methods of which something is declared are not looked for, and the chain is idle.
-						t.Skip("fault: what a URL declares for a method alone is not enforced") //nolint:forbidigo // a fault that is to be mended
-					}
 					tt := tt
 					faults := weir.Snapshot().ConfigErrors
 					tt.protocol, tt.group = protocol, harness.NewGroup()
@@ -136,12 +131,7 @@ func declares(t *testing.T, w way, sections bool) {
 					own := dial(map[string]string{"methods.SayHello.actives": "9"})
 					call(t, own)
 					require.Equal(t, append(slices.Clone(tt.sayHello), 9), limitsOf(tt.group, "SayHello"), "the reference's own wins")
-					if name != "for_a_method_by_its_name_in_Java" {
-						// TODO: dubbo merges the reference's own params with the provider's, so that
-						// methods.SayHello.actives here and methods.sayHello.actives there look as if the
-						// provider had said both. This is harmless but for the line in the log and the count.
-						require.Equal(t, faults, weir.Snapshot().ConfigErrors, "nothing is wrong with the configuration")
-					}
+					require.Equal(t, faults, weir.Snapshot().ConfigErrors, "nothing is wrong with the configuration")
 					runtime.KeepAlive(c) // limits go with their reference
 					runtime.KeepAlive(own)
 				})

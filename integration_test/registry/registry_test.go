@@ -101,10 +101,6 @@ func followed(t *testing.T, protocol string) (*harness.Consumer, declaring) {
 }
 
 func TestAFormerDeclarationDoesNotComeBack(t *testing.T) {
-	// TODO: a change of the configuration makes the plans of all chains again that the
-	// garbage collector has not taken yet. That of the former URL may come last, and
-	// then its limit holds for the address until the next change.
-	t.Skip("fault: the plan of a chain that was replaced sets its limit again") //nolint:forbidigo // a fault that is to be mended
 	for _, protocol := range harness.Protocols {
 		t.Run(protocol, func(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, weir.Configure(conf.Config{})) })
