@@ -237,7 +237,7 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 // tellCaller tells the provider which application calls it, once one has refused
 // a call: before that nobody asks.
 func (c *chain) tellCaller(inv base.Invocation) {
-	if c.consumer.caller != "" && c.consumer.ref.Refusing() {
+	if c.consumer.caller != nil && c.consumer.ref.Refusing() {
 		inv.SetAttachment(callerKey, c.consumer.caller)
 	}
 }
@@ -360,7 +360,7 @@ type consumerSide struct {
 	// parallel is set when attempts of one call run at the same time.
 	parallel bool
 	// caller is what the provider is told of this application.
-	caller string
+	caller any
 	// declared is what the provider declares for its consumers.
 	declared *conf.Service
 }

@@ -86,6 +86,8 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 		return m.count(ctx, next, inv)
 	case 1:
 		return m.single(ctx, next, inv)
+	case 2:
+		return m.pair(ctx, next, inv)
 	}
 	return m.several(ctx, next, inv)
 }

@@ -190,6 +190,56 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 	return res
 }
 
+// pair runs a call of a method with two steps, such as tps and executes.
+func (m *method) pair(ctx context.Context, next base.Invoker, inv base.Invocation) (res result.Result) {
+	var (
+		first, second = &m.steps[0], &m.steps[1]
+		one, two      Permit
+		run           running
+		ran           bool
+		outcome       = call.Dropped
+	)
+	// Two deferred calls: what the second release does must not keep the first.
+	defer func() {
+		if first.releases(one, outcome) {
+			first.Release(one, outcome)
+		}
+	}()
+	defer func() {
+		if ran {
+			run.end()
+			outcome = run.outcome
+		}
+		if second.releases(two, outcome) {
+			second.Release(two, outcome)
+		}
+	}()
+	var now time.Duration
+	if m.clock {
+		now = clockNow()
+	}
+	var refusal *Refusal
+	one, refusal = first.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	if refusal != nil && !m.letPass(ctx, inv, first, refusal) {
+		return refusal.result()
+	}
+	if one.At != 0 {
+		now = one.At
+	}
+	two, refusal = second.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	if refusal != nil && !m.letPass(ctx, inv, second, refusal) {
+		return refusal.result()
+	}
+	if two.At != 0 {
+		now = two.At
+	}
+	run.begin(m, now)
+	ran = true
+	res = next.Invoke(ctx, inv)
+	run.settle(ctx, inv, res)
+	return res
+}
+
 // few is the number of steps that most plans stay within: the permits of more
 // are felt on the stack.
 const few = 4
