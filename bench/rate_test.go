@@ -77,6 +77,11 @@ func ratePeers() []peer {
 		filterPeerWith("dubbo-go/tps", named("tps"),
 			map[string]string{"tps.limiter": "method-service", "tps.limit.strategy": "slidingWindow", "tps.limit.rate": "2000000000", "tps.limit.interval": "1000"},
 			map[string]string{"tps.limiter": "method-service", "tps.limit.rate": "1", "tps.limit.interval": "86400000", "tps.limit.rejected.handler": "log"}, once),
+		filterPeerWith("dubbo-go/tps-method", named("tps"),
+			map[string]string{
+				"tps.limiter": "method-service", "tps.limit.strategy": "slidingWindow",
+				"methods.SayHello.tps.limit.rate": "2000000000", "methods.SayHello.tps.limit.interval": "1000",
+			}, nil, nil),
 		filterPeerWith("dubbo-go/tps-fixed", named("tps"),
 			map[string]string{"tps.limiter": "method-service", "tps.limit.strategy": "fixedWindow", "tps.limit.rate": "2000000000", "tps.limit.interval": "1000"}, nil, nil),
 		{
