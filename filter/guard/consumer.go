@@ -16,16 +16,12 @@ package guard
 
 import (
 	"context"
-	"strconv"
 	"time"
 
-	"dubbo.apache.org/dubbo-go/v3/common"
-	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 
 	"github.com/weir-go/weir/call"
-	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -234,14 +230,6 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 	return res
 }
 
-// tellCaller tells the provider which application calls it, once one has refused
-// a call: before that nobody asks.
-func (c *chain) tellCaller(inv base.Invocation) {
-	if c.consumer.caller != nil && c.consumer.ref.Refusing() {
-		inv.SetAttachment(callerKey, c.consumer.caller)
-	}
-}
-
 // refused ends an attempt that was not sent because a guard of this side refused
 // it. Failover goes on only where another instance may have what this one lacks.
 func (c *chain) refused(try *attempt, inv base.Invocation, s *Step, r *Refusal) result.Result {
@@ -313,92 +301,4 @@ func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invo
 	policy := retry.Policy{Failover: c.consumer.failover, Retries: c.retries(inv)}
 	res.SetError(ref.Refused(a.Attempt, inv, c.consumer.address, policy, e))
 	return call.Rejected
-}
-
-// retries is how often failover would try again, read as it reads it.
-func (c *chain) retries(inv base.Invocation) int {
-	if s, ok := inv.GetAttachment(constant.RetriesKey); ok {
-		if n, err := strconv.Atoi(s); err == nil {
-			return n
-		}
-	}
-	n := c.url.GetMethodParamIntValue(methodName(inv), constant.RetriesKey,
-		c.url.GetParamByIntValue(constant.RetriesKey, constant.DefaultRetriesInt))
-	if n < 0 {
-		return constant.DefaultRetriesInt
-	}
-	return n
-}
-
-func streaming(inv base.Invocation) bool {
-	v, ok := inv.GetAttribute(constant.CallTypeKey)
-	return ok && v != constant.CallUnary
-}
-
-// streams tells whether the call is for dubbo over when its stream is open. The
-// call type of a method does not change, so it is looked up until it is known.
-func (m *method) streams(inv base.Invocation) bool {
-	if streaming(inv) {
-		return true
-	}
-	if m.name != call.AnyMethod { // which stands for more than one
-		m.unary.Store(true)
-	}
-	return false
-}
-
-func async(inv base.Invocation) bool {
-	v, ok := inv.GetAttachment(constant.AsyncKey)
-	return ok && v == "true"
-}
-
-// consumerSide is what a consumer's chain knows besides.
-type consumerSide struct {
-	ref      *retry.Reference
-	address  string
-	failover bool
-	// parallel is set when attempts of one call run at the same time.
-	parallel bool
-	// caller is what the provider is told of this application.
-	caller any
-	// declared is what the provider declares for its consumers.
-	declared *conf.Service
-}
-
-func (c *chain) initConsumer(u *common.URL, old *chain) {
-	ref := retry.Of(u)
-	switch {
-	case ref != nil:
-	case old != nil && old.consumer.ref != nil:
-		ref = old.consumer.ref
-	default:
-		parsed := conf.ParseParams(conf.Consumer, c.serviceKey, nil)
-		ref = retry.NewReference(&parsed.Service)
-	}
-	c.params = ref.Params
-	ref.SetRatio(c.version, c.view.Resolve(conf.Consumer, c.service, "", c.params).RetryRefused)
-	// The reference's own cluster: a provider's may have been merged over it.
-	cluster := ref.Cluster
-	if cluster == "" {
-		cluster = u.GetParam(constant.ClusterKey, constant.ClusterKeyFailover)
-	}
-	c.consumer = consumerSide{
-		ref: ref, address: u.Location,
-		failover: cluster == "" || cluster == constant.ClusterKeyFailover,
-		parallel: cluster == constant.ClusterKeyForking,
-	}
-	params := ParamsOf(u)
-	for name, own := range ref.Raw {
-		if params[name] == own {
-			delete(params, name) // merged into the provider's by dubbo
-		}
-	}
-	declared, faults := conf.ParseDeclared(c.serviceKey, params)
-	if len(faults) > 0 {
-		c.guard.runtime.ConfigError(&conf.Error{Faults: faults})
-	}
-	c.consumer.declared = &declared
-	if app := u.GetParam(constant.ApplicationKey, ""); app != "" && !c.consumer.parallel {
-		c.consumer.caller = app + "@" + c.serviceKey
-	}
 }

@@ -19,8 +19,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unicode"
-	"unicode/utf8"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -157,38 +155,6 @@ func (g *Guard) compile(next base.Invoker, u *common.URL, old *chain) *chain {
 	return c
 }
 
-// keepNames takes over the methods of a former plan whose calls may wait, so that
-// they learn of a limit that has changed, and the spelling of those that have been
-// called.
-func (c *chain) keepNames(old *chain, put func(string, bool)) {
-	if old == nil {
-		return
-	}
-	configured := c.configuredMethods()
-	for _, m := range old.distinct() {
-		waits := old.waits.Load() && len(m.steps) > 0
-		if m.name != call.AnyMethod && m.spelled && (waits || slices.Contains(configured, conf.MethodKey(m.name))) {
-			put(m.name, true)
-		}
-	}
-}
-
-// configuredMethods are the names that some source mentions for the service, the
-// first letter folded.
-func (c *chain) configuredMethods() []string {
-	names := c.view.MethodsOf(c.side, c.service)
-	for _, s := range []*conf.Service{c.params, c.consumer.declared} {
-		if s == nil {
-			continue
-		}
-		for name := range s.Methods {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 func (m *method) idle() bool { return len(m.steps) == 0 && m.stats == nil }
 
 func (c *chain) refID() uint64 {
@@ -196,117 +162,6 @@ func (c *chain) refID() uint64 {
 		return 0
 	}
 	return c.consumer.ref.ID
-}
-
-// distinct are the methods that the chain has entries for, each once.
-func (c *chain) distinct() []*method {
-	t := c.methods.Load()
-	if t == nil {
-		return nil
-	}
-	seen := map[*method]bool{}
-	var out []*method
-	t.each(func(_ string, m *method) {
-		if !seen[m] {
-			seen[m] = true
-			out = append(out, m)
-		}
-	})
-	if c.unknown != nil && !c.unknown.idle() {
-		out = append(out, c.unknown)
-	}
-	return out
-}
-
-// lookup finds the plan of an invocation's method.
-func (c *chain) lookup(inv base.Invocation) *method {
-	name := methodName(inv)
-	if m := c.methods.Load().find(name); m != nil {
-		if !m.spelled {
-			return c.spell(m, name)
-		}
-		return m
-	}
-	if !c.open || !nameable(name) {
-		return c.unknown
-	}
-	return c.current(c.add(name))
-}
-
-// nameable tells whether a name from the network may get an entry of its own: it
-// will stand in labels and in lines of the log.
-func nameable(name string) bool {
-	if name == "" || len(name) > 128 || !utf8.ValidString(name) {
-		return false
-	}
-	for _, r := range name {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
-}
-
-// add makes the plan of a name that comes up for the first time.
-func (c *chain) add(name string) *method {
-	if c.methods.Load().methods >= maxMethods {
-		return c.unknown
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	old := c.methods.Load()
-	if m := old.find(name); m != nil {
-		return m
-	}
-	if old.methods >= maxMethods {
-		return c.unknown
-	}
-	m := c.newMethod(name)
-	m.spelled = true
-	methods := map[string]*method{}
-	old.each(func(name string, m *method) { methods[name] = m })
-	for _, spelling := range spellings(name) {
-		methods[spelling] = m
-	}
-	c.methods.Store(newTable(methods, true))
-	return m
-}
-
-// spell gives a method that was configured the name that it is called by: only its
-// first letter's case can differ.
-func (c *chain) spell(m *method, name string) *method {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	old := c.methods.Load()
-	if now := old.find(name); now == nil || now.spelled {
-		return m
-	}
-	m = c.newMethod(name)
-	m.spelled = true
-	methods := map[string]*method{}
-	old.each(func(name string, m *method) { methods[name] = m })
-	for _, spelling := range spellings(name) {
-		methods[spelling] = m
-	}
-	c.methods.Store(newTable(methods, true))
-	return m
-}
-
-// current is the entry of a method that was just added. Where calls of it may
-// wait and the configuration has changed meanwhile, nobody has told it: that is
-// made up for here.
-func (c *chain) current(m *method) *method {
-	if !c.waits.Load() || c.version == c.guard.runtime.Store.Version() {
-		return m
-	}
-	now := c.guard.refresh(c)
-	if now == c {
-		return m
-	}
-	if m := now.methods.Load().find(m.name); m != nil {
-		return m
-	}
-	return now.current(now.add(m.name))
 }
 
 func (c *chain) newMethod(name string) *method {
@@ -344,30 +199,6 @@ func (c *chain) newMethod(name string) *method {
 		m.timed = wanted == nil || *wanted
 	}
 	return m
-}
-
-// spellings are the names under which a method may be called.
-func spellings(name string) []string {
-	lower := conf.MethodKey(name)
-	if lower == "" || lower[0] < 'a' || lower[0] > 'z' {
-		return []string{name}
-	}
-	return []string{lower, string(lower[0]-'a'+'A') + lower[1:]}
-}
-
-// methodName is the name of the method that is called, also of a generic call.
-// dubbo's own ActualMethodName panics when the first argument is no string.
-func methodName(inv base.Invocation) string {
-	name := inv.MethodName()
-	if name != constant.Generic && name != constant.GenericAsync {
-		return name
-	}
-	if args := inv.Arguments(); len(args) == 3 {
-		if actual, ok := args[0].(string); ok {
-			return actual
-		}
-	}
-	return name
 }
 
 // providerParams reads the limits in a provider's URL. Of several exports of a
