@@ -26,11 +26,19 @@
 //	        params:
 //	          executes: 100
 //	          methods.SayHello.executes: 10
+//	          tps.rate: 200/1s
+//	  consumer:
+//	    references:
+//	      GreetClient:
+//	        interface: greet.GreetService
+//	        params:
+//	          actives: 20
+//	          actives.wait: 200ms
 //
 // Weir's filters then stand in the chain of every service and reference. A call
-// over a limit is refused at once with an error that says why; on the consumer
-// [AsRejected] gives it back as a typed error, on Triple and on the dubbo
-// protocol alike.
+// over a limit is refused at once, or where it may wait its turn when it has waited
+// for long enough, with an error that says why; on the consumer [AsRejected] gives
+// it back as a typed error, on Triple and on the dubbo protocol alike.
 //
 // Richer settings stand in a section weir: of the same file, in a file of
 // their own, or are made by code with [Configure]. docs/configuration.md has

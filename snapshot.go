@@ -44,7 +44,7 @@ type State struct {
 	// Mode holds for all guards; ModeSource tells where it comes from.
 	Mode       conf.Mode `json:"mode"`
 	ModeSource string    `json:"modeSource"`
-	// Methods are those of chains that were called, sorted.
+	// Methods are those of chains that were called and of exported services, sorted.
 	Methods []MethodState `json:"methods"`
 	// Limits are those in force, sorted.
 	Limits []LimitState `json:"limits"`

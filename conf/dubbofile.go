@@ -85,12 +85,18 @@ func (r *Report) notes() []string {
 			}
 		}
 	}
+	for side := range Consumer + 1 {
+		asked = append(asked, readParams{side: side}) // the side's defaults
+	}
 	var notes []string
 	for _, a := range asked {
 		methods := append(view.MethodsOf(a.side, a.service), slices.Sorted(maps.Keys(a.params.Methods))...)
 		for _, method := range append([]string{""}, methods...) {
 			e := view.Resolve(a.side, a.service, method, &a.params)
 			where := fmt.Sprintf("service=%s side=%s ", a.service, a.side)
+			if a.service == (ServiceKey{}) {
+				where = fmt.Sprintf("side=%s ", a.side)
+			}
 			if e.TPS.Own {
 				where += "method=" + method + " "
 			}

@@ -78,10 +78,7 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 		p.warn("%s=%s is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; %s", full, value, instead)
 		return
 	case strings.HasPrefix(flat, TPSKey+"."):
-		if instead == "" {
-			instead = replaced["tps.limiter"]
-		}
-		p.warn("%s=%s has no effect on a %s; %s", full, value, p.side, instead)
+		p.warn("%s=%s has no effect on a %s; %s", full, value, p.side, replaced["tps.limiter"])
 		return
 	}
 	for _, name := range later {

@@ -63,6 +63,12 @@ type SumKey struct{ Side, Service, Method string }
 // not fall when one of several references goes: what it had at the last look
 // stays in the sum.
 func (r *Registry) Sums(f func(SumKey, Figures)) {
+	for k, figures := range r.sums() {
+		f(k, figures)
+	}
+}
+
+func (r *Registry) sums() map[SumKey]Figures {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen == nil {
@@ -72,6 +78,9 @@ func (r *Registry) Sums(f func(SumKey, Figures)) {
 	now := make(map[Key]Figures, len(r.seen))
 	r.Range(func(k Key, s *Status) bool { now[k] = s.Figures(); return true })
 	for k, before := range r.seen {
+		if before.counted() == 0 {
+			continue // nothing is lost with it
+		}
 		if figures, there := now[k]; !there || figures.counted() < before.counted() {
 			before.Inflight = 0
 			r.gone[of(k)] = r.gone[of(k)].Plus(before)
@@ -82,9 +91,7 @@ func (r *Registry) Sums(f func(SumKey, Figures)) {
 	for k, figures := range now {
 		sums[of(k)] = sums[of(k)].Plus(figures)
 	}
-	for k, figures := range sums {
-		f(k, figures)
-	}
+	return sums
 }
 
 // counted is a number that only grows while a [Status] lives.

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
@@ -42,7 +43,8 @@ type Key struct {
 type entry struct {
 	*concurrency.Queue
 	// shared is set while more than one chain has a claim.
-	shared atomic.Bool
+	shared   atomic.Bool
+	reviewed atomic.Int64 // when calls that found a slot last looked
 
 	mu     sync.Mutex
 	claims []claim // guarded by mu: one of each chain
@@ -78,6 +80,18 @@ func (e *entry) claim(method string, c claim) {
 		e.claims[i] = c
 	}
 	e.settleLocked()
+}
+
+// reviewEvery is how often calls that find a slot look whether all chains are
+// still there.
+const reviewEvery = time.Second
+
+// reviewNowAndThen is for calls that find a slot: what is left may be a lower limit.
+func (e *entry) reviewNowAndThen() {
+	now, last := int64(guard.Now()), e.reviewed.Load()
+	if now-last >= int64(reviewEvery) && e.reviewed.CompareAndSwap(last, now) {
+		e.review()
+	}
 }
 
 // review is for a call that finds no slot: a chain that is gone says nothing

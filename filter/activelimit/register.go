@@ -23,7 +23,7 @@ import (
 )
 
 func init() {
-	guard.RegisterPolicy(Policy, conf.Consumer, steps)
+	guard.RegisterPolicy(Policy, conf.Consumer, set, steps)
 	guard.RegisterAlone(FilterName, conf.Consumer, Policy)
 	extension.SetFilter(FilterName, func() filter.Filter {
 		return guard.NewAlone(guard.Process(), conf.Consumer, FilterName, Policy)

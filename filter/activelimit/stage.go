@@ -40,6 +40,8 @@ const leastLeft = time.Millisecond
 // call had. Whether the queue's timer or the context's came first is chance.
 var errDeadline = fmt.Errorf("%w: %w", concurrency.ErrWaitTimeout, context.DeadlineExceeded)
 
+func set(e conf.Effective) bool { return e.Actives.Set && e.Actives.Mode != conf.Off }
+
 func steps(site guard.Site) []guard.Step {
 	l := site.Policy.Actives
 	key := Key{
@@ -47,7 +49,7 @@ func steps(site guard.Site) []guard.Step {
 		runtime: site.Runtime(),
 	}
 	c := claim{guard: site.Guard(), alive: site.Alive(), version: site.Version()}
-	if !l.Set || l.Mode == conf.Off {
+	if !set(site.Policy) {
 		if e := entries.Peek(key); e != nil {
 			e.claim(site.Method, c)
 		}
@@ -93,6 +95,9 @@ func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
 		return guard.Permit{}, nil // its end would not be seen
 	}
 	if s.entry.TryAcquire() {
+		if s.entry.shared.Load() {
+			s.entry.reviewNowAndThen()
+		}
 		s.waits.None()
 		return guard.Permit{Held: true}, nil
 	}

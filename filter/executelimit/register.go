@@ -23,7 +23,7 @@ import (
 )
 
 func init() {
-	guard.RegisterPolicy(Policy, conf.Provider, steps)
+	guard.RegisterPolicy(Policy, conf.Provider, set, steps)
 	guard.RegisterAlone(FilterName, conf.Provider, Policy)
 	extension.SetFilter(FilterName, func() filter.Filter {
 		return guard.NewAlone(guard.Process(), conf.Provider, FilterName, Policy)

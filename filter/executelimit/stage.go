@@ -90,14 +90,18 @@ func Limiters(rt *guard.Runtime, f func(Key, *concurrency.Limiter)) {
 // shares with others, of which each holds by itself.
 func steps(site guard.Site) []guard.Step {
 	var out []guard.Step
-	if l := site.Policy.SharedExecutes; l.Set && l.Mode != conf.Off {
+	if l := site.Policy.SharedExecutes; holds(l) {
 		out = append(out, step(site, call.AnyMethod, l))
 	}
-	if l := site.Policy.Executes; l.Set && l.Mode != conf.Off {
+	if l := site.Policy.Executes; holds(l) {
 		out = append(out, step(site, site.Method, l))
 	}
 	return out
 }
+
+func holds(l conf.Limit) bool { return l.Set && l.Mode != conf.Off }
+
+func set(e conf.Effective) bool { return holds(e.SharedExecutes) || holds(e.Executes) }
 
 func step(site guard.Site, method string, l conf.Limit) guard.Step {
 	key := Key{Service: site.Service, Method: conf.MethodKey(method), Scope: l.Scope, runtime: site.Runtime()}

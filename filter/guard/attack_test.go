@@ -42,7 +42,7 @@ import (
 var attackSteps sync.Map // service -> func(guard.Site) []guard.Step
 
 func init() { //nolint:gochecknoinits // the registry is the process's
-	guard.RegisterPolicy("attack", conf.Provider, func(s guard.Site) []guard.Step {
+	guard.RegisterPolicy("attack", conf.Provider, func(conf.Effective) bool { return true }, func(s guard.Site) []guard.Step {
 		if f, ok := attackSteps.Load(s.Service); ok {
 			return f.(func(guard.Site) []guard.Step)(s)
 		}

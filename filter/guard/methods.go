@@ -15,6 +15,7 @@
 package guard
 
 import (
+	"cmp"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -121,15 +122,7 @@ func (c *chain) add(name string) *method {
 	if old.methods >= maxMethods {
 		return c.unknown
 	}
-	m := c.newMethod(name)
-	m.spelled = true
-	methods := map[string]*method{}
-	old.each(func(name string, m *method) { methods[name] = m })
-	for _, spelling := range spellings(name) {
-		methods[spelling] = m
-	}
-	c.methods.Store(newTable(methods, true))
-	return m
+	return c.putLocked(name)
 }
 
 // spell gives a method that was configured the name that it is called by: only its
@@ -137,14 +130,18 @@ func (c *chain) add(name string) *method {
 func (c *chain) spell(m *method, name string) *method {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.methods.Load()
-	if now := old.find(name); now == nil || now.spelled {
-		return m
+	if now := c.methods.Load().find(name); now == nil || now.spelled {
+		return cmp.Or(now, m)
 	}
-	m = c.newMethod(name)
+	return c.putLocked(name)
+}
+
+// putLocked makes the plan of a name as it is called.
+func (c *chain) putLocked(name string) *method {
+	m := c.newMethod(name)
 	m.spelled = true
 	methods := map[string]*method{}
-	old.each(func(name string, m *method) { methods[name] = m })
+	c.methods.Load().each(func(name string, m *method) { methods[name] = m })
 	for _, spelling := range spellings(name) {
 		methods[spelling] = m
 	}
@@ -160,8 +157,11 @@ func (c *chain) current(m *method) *method {
 		return m
 	}
 	now := c.guard.refresh(c)
-	if now == c {
+	switch {
+	case now == c:
 		return m
+	case m == c.unknown:
+		return now.unknown
 	}
 	if m := now.methods.Load().find(m.name); m != nil {
 		return m

@@ -34,7 +34,8 @@ import (
 const maxMethods = 1024
 
 // chain is what a Guard knows of the chain that it stands in, for one version
-// of the configuration. All but the methods of an open chain is immutable.
+// of the configuration. All but the methods of an open chain, and what is found
+// out about calls, is immutable.
 type chain struct {
 	guard *Guard
 	// next is an invoker of the chain: whether it still has a URL tells whether
@@ -178,7 +179,7 @@ func (c *chain) newMethod(name string) *method {
 			m.steps = append(m.steps, r.build(site)...)
 		case c.guard.policy == "":
 			// It stands in the chain by its own name, and this Guard counts for it.
-			limited = limited || len(r.build(site)) > 0
+			limited = limited || r.set(m.policy)
 		}
 	}
 	limited = limited || len(m.steps) > 0
@@ -204,7 +205,7 @@ func (c *chain) newMethod(name string) *method {
 // providerParams reads the limits in a provider's URL. Of several exports of a
 // service on one protocol the newest speaks for all of them.
 func (g *Guard) providerParams(c *chain, u *common.URL) *conf.Service {
-	parsed := conf.ParseParams(g.side, c.serviceKey, ParamsOf(u))
+	parsed := conf.ParseParams(g.side, c.serviceKey, ownParams(u))
 	if len(parsed.Faults) > 0 {
 		g.runtime.ConfigError(&conf.Error{Faults: parsed.Faults})
 		if last := g.runtime.declaredParams(g.side, c.serviceKey, u.Protocol); last != nil {

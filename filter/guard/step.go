@@ -43,7 +43,7 @@ const (
 
 // Call is the call that a step decides about.
 type Call struct {
-	// Ctx is the call's context.
+	// Ctx is the call's context. It may be nil: not all of dubbo's invokers look at it.
 	Ctx context.Context
 	// Inv is the invocation; a step must not store anything in it.
 	Inv base.Invocation
@@ -151,9 +151,9 @@ func (s Site) Own(key, value any) {
 // site sets in state that plans share must not undo what a newer one has set.
 func (s Site) Version() uint64 { return s.version }
 
-// TimeLeft is how long the call may still take: until its context's deadline, or
-// as long as the protocol gives an attempt that starts now, whichever is less. It
-// is never unbounded: where nothing is configured dubbo's default of 3 s holds.
+// TimeLeft is how long the call may still take: until its context's deadline; where
+// it has none, and on the dubbo protocol where that is less, as long as the
+// protocol gives an attempt that starts now. It is never unbounded: where nothing is configured dubbo's default of 3 s holds.
 // It is not for the path of every call. For consumers.
 func (s Site) TimeLeft(c Call) time.Duration { return s.chain.timeLeft(c.Ctx, c.Inv) }
 
@@ -164,6 +164,7 @@ type Builder func(Site) []Step
 type registration struct {
 	policy string
 	side   conf.Side
+	set    func(conf.Effective) bool
 	build  Builder
 }
 
@@ -172,11 +173,14 @@ var builders struct {
 	list []registration
 }
 
-// RegisterPolicy makes a policy part of the umbrella filter of a side.
-func RegisterPolicy(policy string, side conf.Side, build Builder) {
+// RegisterPolicy makes a policy part of the umbrella filter of a side. set tells
+// whether the policy holds for a method; build makes its steps, and is also called
+// where it does not hold, to undo what former steps have done. Where a filter of
+// the policy's own name stands in the chain, only that filter builds.
+func RegisterPolicy(policy string, side conf.Side, set func(conf.Effective) bool, build Builder) {
 	builders.Lock()
 	defer builders.Unlock()
-	builders.list = append(builders.list, registration{policy, side, build})
+	builders.list = append(builders.list, registration{policy, side, set, build})
 }
 
 func buildersOf(side conf.Side) []registration {

@@ -64,6 +64,36 @@ func KnownMethods(u *common.URL) []string {
 	return names
 }
 
+// DeclaredKey is the attribute of a provider's URL that tells what was written into
+// its params for its consumers: a map of [Declared] by name.
+const DeclaredKey = "weir.declared"
+
+// Declared is a param that was written into a provider's URL for its consumers.
+type Declared struct {
+	Value string
+	// Former is what the param said before; Had is false when it was not there.
+	Former string
+	Had    bool
+}
+
+// ownParams are the params of a provider's URL without what was written into them
+// for its consumers, unless somebody has changed that since.
+func ownParams(u *common.URL) map[string]string {
+	params := ParamsOf(u)
+	v, _ := u.GetAttribute(DeclaredKey)
+	declared, _ := v.(map[string]Declared)
+	for name, d := range declared {
+		switch {
+		case params[name] != d.Value:
+		case d.Had:
+			params[name] = d.Former
+		default:
+			delete(params, name)
+		}
+	}
+	return params
+}
+
 // ParamsOf are a URL's params as a flat map.
 func ParamsOf(u *common.URL) map[string]string {
 	values := u.GetParams()

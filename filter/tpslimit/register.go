@@ -24,7 +24,7 @@ import (
 
 func init() {
 	for name, side := range map[string]conf.Side{ProviderFilter: conf.Provider, ConsumerFilter: conf.Consumer} {
-		guard.RegisterPolicy(Policy, side, steps)
+		guard.RegisterPolicy(Policy, side, set, steps)
 		guard.RegisterAlone(name, side, Policy)
 		extension.SetFilter(name, func() filter.Filter {
 			return guard.NewAlone(guard.Process(), side, name, Policy)

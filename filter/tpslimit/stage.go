@@ -124,9 +124,11 @@ func Limiters(rt *guard.Runtime, f func(Key, conf.Algorithm, tps.Limiter)) {
 	})
 }
 
+func set(e conf.Effective) bool { return e.TPS.Set && e.TPS.Rate > 0 && e.TPS.Mode != conf.Off }
+
 func steps(site guard.Site) []guard.Step {
 	l := site.Policy.TPS
-	if !l.Set || l.Rate == 0 || l.Mode == conf.Off {
+	if !set(site.Policy) {
 		return nil
 	}
 	method := call.AnyMethod

@@ -50,7 +50,7 @@ func overRate(t *testing.T, err error, group, method string, limit int64) call.R
 	require.Equal(t, limit, e.Limit)
 	require.Equal(t, limit, e.Observed)
 	require.Positive(t, e.RetryAfter)
-	require.LessOrEqual(t, e.RetryAfter, time.Hour+time.Hour/4, "it is rounded up by a quarter at most")
+	require.LessOrEqual(t, e.RetryAfter, time.Hour+time.Millisecond, "it is not rounded up to more than the interval")
 	require.Zero(t, e.Waited)
 	require.Zero(t, e.MaxWait)
 	require.False(t, e.Forwarded)

@@ -118,9 +118,13 @@ func (p *Processor) settle(view *conf.View, side conf.Side, service conf.Service
 	if side != conf.Provider {
 		return
 	}
+	declared := map[string]guard.Declared{}
 	for name, value := range view.DeclareParams(service, methods, params) {
+		former, had := params[name]
+		declared[name] = guard.Declared{Value: value, Former: former, Had: had}
 		u.SetParam(name, value)
 	}
+	u.SetAttribute(guard.DeclaredKey, declared)
 }
 
 func (p *Processor) add(faults *[]conf.Fault, err error) {

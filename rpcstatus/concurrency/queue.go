@@ -191,7 +191,7 @@ func (q *Queue) SetLimit(limit int) {
 
 // SetOpen gives a slot to all who wait now, also over the limit, and returns how
 // many they were; whoever would have to wait afterwards gets one at once, until
-// SetOpen(false). It is for a guard that stops enforcing the limit while calls
+// SetOpen(false). A call that may not wait is refused as before. It is for a guard that stops enforcing the limit while calls
 // that began before are still on their way to the queue.
 func (q *Queue) SetOpen(open bool) int64 {
 	q.mu.Lock()

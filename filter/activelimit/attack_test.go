@@ -39,12 +39,12 @@ import (
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 )
 
-// attack3Steps lets a test put steps of its own into the plans of its service.
-var attack3Steps sync.Map // service -> func(guard.Site) []guard.Step
+// attackSteps lets a test put steps of its own into the plans of its service.
+var attackSteps sync.Map // service -> func(guard.Site) []guard.Step
 
 func init() { //nolint:gochecknoinits // the registry is the process's
-	guard.RegisterPolicy("attack3", conf.Consumer, func(s guard.Site) []guard.Step {
-		if f, ok := attack3Steps.Load(s.Service); ok {
+	guard.RegisterPolicy("attack", conf.Consumer, func(conf.Effective) bool { return true }, func(s guard.Site) []guard.Step {
+		if f, ok := attackSteps.Load(s.Service); ok {
 			return f.(func(guard.Site) []guard.Step)(s)
 		}
 		return nil
@@ -125,7 +125,7 @@ func TestAttackAMethodAddedDuringAChangeIsNotTold(t *testing.T) {
 		service := guard.ServiceOf(c.url).String()
 		building, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
-		attack3Steps.Store(service, func(s guard.Site) []guard.Step {
+		attackSteps.Store(service, func(s guard.Site) []guard.Step {
 			if s.Method == "Late" {
 				once.Do(func() { close(building); <-goOn })
 			}
@@ -158,15 +158,15 @@ func TestAttackAMethodAddedDuringAChangeIsNotTold(t *testing.T) {
 }
 
 // Once: A call took its plan before the guard turned to observing and comes to
-// wait afterwards, as behind a paced wait: AdmitWaiting has been there already, so
+// wait afterwards, as behind a paced wait: the queue has let all go already, so
 // it waits, and is refused, although nobody is to be refused any more.
 func TestAttackACallThatComesToWaitAfterTheTurnToObserving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := consumer(t, "tri", map[string]string{"actives": "1", "timeout": "3s"})
 		var block atomic.Bool
 		reached, goOn := make(chan struct{}), make(chan struct{})
-		attack3Steps.Store(guard.ServiceOf(c.url).String(), func(guard.Site) []guard.Step {
-			return []guard.Step{{Policy: "attack3", Rank: guard.RankWait, Take: func(guard.Call) (guard.Permit, *guard.Refusal) {
+		attackSteps.Store(guard.ServiceOf(c.url).String(), func(guard.Site) []guard.Step {
+			return []guard.Step{{Policy: "attack", Rank: guard.RankWait, Take: func(guard.Call) (guard.Permit, *guard.Refusal) {
 				if block.Load() {
 					close(reached)
 					<-goOn
@@ -226,8 +226,8 @@ func TestAttackTwoSpellingsInTheMergedURLAreNoFault(t *testing.T) {
 	assert.Zero(t, rt.ConfigErrors())
 }
 
-// Once: visit.send leaves the elapsed time of a stream's opening out, and
-// running.end takes it all the same.
+// Once: the elapsed time of a stream's opening was left out in one place and
+// taken in another.
 func TestAttackTheOpeningOfAStreamIsNoResponseTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := consumer(t, "tri", map[string]string{"actives": "5"})
@@ -357,6 +357,7 @@ func TestAttackEverythingAtOnce(t *testing.T) {
 		func(context.Context, base.Invocation) result.Result { runtime.Goexit(); return nil },
 	}
 	var stop atomic.Bool
+	var calls atomic.Int64
 	var wg sync.WaitGroup
 	for g := range 12 {
 		wg.Go(func() {
@@ -374,6 +375,7 @@ func TestAttackEverythingAtOnce(t *testing.T) {
 					c.invoke(ctx, invocation.NewRPCInvocation([]string{"Echo", "Other", "echo"}[i%3], nil, nil), ways[i%len(ways)])
 				}()
 				<-done
+				calls.Add(1)
 			}
 		})
 	}
@@ -382,7 +384,9 @@ func TestAttackEverythingAtOnce(t *testing.T) {
 		if i%7 == 0 {
 			remake(i / 7 % 3)
 		}
-		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // load
+		for until := calls.Load() + 20; calls.Load() < until; {
+			runtime.Gosched()
+		}
 	}
 	stop.Store(true)
 	wg.Wait()

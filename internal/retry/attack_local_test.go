@@ -16,10 +16,11 @@ package retry_test
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
@@ -28,6 +29,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/filter/activelimit"
+	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 )
 
@@ -93,25 +96,29 @@ func TestAttackTypedInEveryCluster(t *testing.T) {
 	}
 }
 
-// Once, under forking copyOf reads the invocation's maps without its
-// lock, while another attempt, that did not have to wait, writes to them as dubbo's
-// invokers and Weir's own state do: a data race, and where both meet the runtime
-// ends the process ("concurrent map iteration and map write").
+// Once: under forking the attempt that had waited read the invocation's maps without
+// its lock, while another, that did not have to wait, wrote to them as dubbo's
+// invokers and Weir's own state do: a data race, and where both met the runtime
+// ended the process ("concurrent map iteration and map write").
 func TestAttackForkedAttemptsCopyWhileOthersWrite(t *testing.T) {
 	var stop atomic.Bool
-	gate := make(chan struct{})
-	var first atomic.Bool
+	gate, entered := make(chan struct{}), make(chan struct{})
+	var first sync.Once
 	busy := func(*reference) func(base.Invocation) error {
 		return func(inv base.Invocation) error { // what every invoker of dubbo does to its invocation, for a while
 			for !stop.Load() {
 				inv.SetAttachment("interface", "x")
+				runtime.Gosched()
 			}
 			return nil
 		}
 	}
 	waits := func(*reference) func(base.Invocation) error {
 		return func(base.Invocation) error {
-			if first.CompareAndSwap(false, true) {
+			holds := false
+			first.Do(func() { holds = true })
+			if holds {
+				close(entered)
 				<-gate
 				return nil
 			}
@@ -119,12 +126,21 @@ func TestAttackForkedAttemptsCopyWhileOthersWrite(t *testing.T) {
 			return nil
 		}
 	}
-	r := refer(t, "forking", map[string]string{"actives": "1", "timeout": "5s", "forks": "2"}, busy, waits)
+	r := refer(t, "forking", map[string]string{"actives": "1", "timeout": "1m", "forks": "2"}, busy, waits)
 	for _, i := range r.instances {
 		i.GetURL().Protocol = constant.DubboProtocol
 	}
 	go func() { _ = r.callOn(1) }()
-	require.Eventually(t, first.Load, time.Second, time.Millisecond)
-	time.AfterFunc(50*time.Millisecond, func() { close(gate) })
+	<-entered
+	go func() {
+		for waiting := int64(0); waiting == 0; runtime.Gosched() {
+			activelimit.Queues(guard.Process(), func(k activelimit.Key, q *concurrency.Queue) {
+				if k.Service == r.service {
+					waiting += q.Waiting()
+				}
+			})
+		}
+		close(gate)
+	}()
 	require.NoError(t, r.invoke(r.invocation()))
 }
