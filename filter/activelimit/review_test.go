@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,8 @@ func TestTheLimitOfAChainThatIsLeftHoldsWhenItIsLower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, service := guard.NewRuntime(), fmt.Sprintf("actives.Left%d", services.Add(1))
 		ref := reference(t, service, nil)
-		var running, most int
+		var running, most int // guarded by the slot, if there is one
+		var wg sync.WaitGroup
 		slow := func(context.Context, base.Invocation) result.Result {
 			running++
 			most = max(most, running)
@@ -65,10 +67,10 @@ func TestTheLimitOfAChainThatIsLeftHoldsWhenItIsLower(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		for range 5 {
-			go func() { _ = left.call(ctx, "Echo", slow) }()
+			wg.Go(func() { _ = left.call(ctx, "Echo", slow) })
 			synctest.Wait() // one after the other, so that nobody races
 		}
-		sleep(5 * time.Second)
+		wg.Wait()
 		assert.Equal(t, 1, most, "the chain that is left declares 1")
 		assert.EqualValues(t, 1, left.limit(t, "Echo"))
 		runtime.KeepAlive(left)
