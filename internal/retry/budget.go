@@ -47,8 +47,10 @@ func (b *budget) refillLocked(now time.Duration, calls int64, ratio float64) {
 	if !b.begun {
 		b.begun, b.tokens, b.second, b.forgiven = true, floorPerSecond, now, now-time.Second
 	}
-	gain := ratio * float64(calls-b.calls)
-	b.calls = calls
+	// Calls are counted without the lock: of two who come with their counts the one
+	// with the larger may be first, and what the other has is in it.
+	gain := ratio * float64(max(calls-b.calls, 0))
+	b.calls = max(calls, b.calls)
 	b.gained += gain
 	if n := (now - b.second) / time.Second; n > 0 {
 		// What the calls of these seconds fell short of the floor.
