@@ -71,3 +71,21 @@ func TestSnapshotShowsTheLimits(t *testing.T) {
 	runtime.KeepAlive(provider)
 	runtime.KeepAlive(consumer)
 }
+
+// A limit that was taken back is not told as one in force, though nothing has been
+// called since and the garbage collector has not been there.
+func TestSnapshotForgetsWhatWasTakenBack(t *testing.T) {
+	rt := guard.NewRuntime()
+	u := common.NewURLWithOptions(common.WithProtocol("tri"), common.WithPath("snap.Gone"), common.WithInterface("snap.Gone"),
+		common.WithMethods([]string{"Get"}))
+	g := guard.New(rt, conf.Provider)
+	limits := conf.Policies{Executes: &conf.Executes{Limit: conf.Of(5)}, TPS: &conf.TPS{Limit: conf.Of(60)}}
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Policies: limits}})
+	attackCall(g, u, "Get", func() {})
+	require.NotEmpty(t, snapshot(rt).Limits)
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{})
+	require.Empty(t, snapshot(rt).Limits)
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Policies: limits}})
+	require.NotEmpty(t, snapshot(rt).Limits, "again, without a call")
+	runtime.KeepAlive(g)
+}

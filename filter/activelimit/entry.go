@@ -125,6 +125,7 @@ var entries weakmap.Map[Key, entry]
 // Queues calls f for each limit of a runtime that is in force or still has
 // calls, with the method as its reference spells it.
 func Queues(rt *guard.Runtime, f func(Key, *concurrency.Queue)) {
+	rt.Refresh()
 	entries.Range(func(k Key, e *entry) bool {
 		if k.runtime == rt {
 			e.mu.Lock()

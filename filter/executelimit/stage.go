@@ -75,11 +75,16 @@ var limiters weakmap.Map[Key, entry]
 // Limiters calls f for each limit of a runtime that is in force or still has
 // calls, with the method as its service spells it.
 func Limiters(rt *guard.Runtime, f func(Key, *concurrency.Limiter)) {
+	now := rt.Refresh()
 	limiters.Range(func(k Key, e *entry) bool {
-		if k.runtime == rt {
-			e.mu.Lock()
-			k.Method = e.method
-			e.mu.Unlock()
+		if k.runtime != rt {
+			return true
+		}
+		e.mu.Lock()
+		k.Method = e.method
+		inForce := e.version >= now
+		e.mu.Unlock()
+		if inForce || e.Inflight() > 0 {
 			f(k, &e.Limiter)
 		}
 		return true

@@ -735,10 +735,18 @@ func TestRefusalsAreLoggedNowAndThen(t *testing.T) {
 		storm()
 		require.Equal(t, 1, lines.Len(), "one line for all of them")
 		time.Sleep(1100 * time.Millisecond) //nolint:forbidigo // synctest
+		synctest.Wait()
+		require.Equal(t, 2, lines.Len(), "what was left out is told though nothing more is refused")
+		require.Contains(t, lines.All()[1].Message, `resource="`+service+`#*"`)
+		require.Contains(t, lines.All()[1].Message, "refused 199 more calls in the last second")
 		storm()
 		require.Equal(t, 2, lines.Len())
-		require.Contains(t, lines.All()[1].Message, `resource="`+service+`#*"`)
-		require.Contains(t, lines.All()[1].Message, "suppressed=199")
+		time.Sleep(10 * time.Second) //nolint:forbidigo // synctest
+		synctest.Wait()
+		require.Equal(t, 3, lines.Len())
+		require.Contains(t, lines.All()[2].Message, "refused 100 more calls in the last second")
+		require.Error(t, tri.call("Other", answer).Error())
+		require.Equal(t, 4, lines.Len())
 		release()
 	})
 }

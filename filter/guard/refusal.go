@@ -48,7 +48,8 @@ type Refusal struct {
 	counter *Rejections
 	callers *Callers // a provider's
 	service string
-	log     *refusalLog
+	// logs are that of refusals and that of those that were only observed.
+	logs [2]*refusalLog
 }
 
 // NewRefusal prepares a refusal of a site. cause is the core's sentinel.
@@ -64,8 +65,10 @@ func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 	r.counter = s.runtime.rejections(RejectionKey{
 		Side: s.Side.String(), Service: s.Service, Method: s.Method, Guard: e.Guard, Reason: e.Reason,
 	})
-	key := refusalLogKey{e.Resource, e.Guard, e.Reason}
-	r.log = s.runtime.refusalLogs.Get(key, func() *refusalLog { return &refusalLog{refusalLogKey: key} })
+	for i := range r.logs {
+		key := refusalLogKey{e.Resource, e.Guard, e.Reason, i == 1}
+		r.logs[i] = s.runtime.refusalLogs.Get(key, func() *refusalLog { return &refusalLog{refusalLogKey: key} })
+	}
 	return r
 }
 
@@ -73,7 +76,7 @@ func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 // counts with r. For consumers.
 func (r *Refusal) With(e call.RejectError, cause error) *Refusal {
 	reject := call.NewRejectError(e, cause)
-	return &Refusal{Reject: reject, err: reject, last: &retry.Last{Refusal: reject}, counter: r.counter, log: r.log}
+	return &Refusal{Reject: reject, err: reject, last: &retry.Last{Refusal: reject}, counter: r.counter, logs: r.logs}
 }
 
 // result is the one allocation of a refused call: filters outside may write to it.
@@ -81,19 +84,24 @@ func (r *Refusal) result() result.Result { return &result.RPCResult{Err: r.err} 
 
 // note counts a refusal, and logs a line now and then.
 func (r *Refusal) note(ctx context.Context, inv base.Invocation, observed bool) {
+	log := r.logs[0]
 	if observed {
+		log = r.logs[1]
 		r.counter.wouldReject.Add(1)
 	} else if n := r.counter.rejected.Add(1); r.callers != nil {
 		r.callers.note(r.service, inv, n)
 	}
 	traceRefusal(ctx, r.Reject, !observed)
-	r.log.note(observed, r.Reject.Limit)
+	log.note(r.Reject.Limit)
 }
 
 // logEvery is how often the refusals of one resource are worth a line.
 const logEvery = time.Second
 
-type refusalLogKey struct{ resource, guard, reason string }
+type refusalLogKey struct {
+	resource, guard, reason string
+	observed                bool
+}
 
 // refusalLog writes the lines of one resource, whichever methods, protocols and
 // plans its refusals come from.
@@ -106,18 +114,34 @@ type refusalLog struct {
 	quiet atomic.Int64
 }
 
-func (l *refusalLog) note(observed bool, limit int64) {
+func (l *refusalLog) note(limit int64) {
 	if l.muted.Load() || !l.muted.CompareAndSwap(false, true) {
 		l.quiet.Add(1)
 		return
 	}
-	time.AfterFunc(logEvery, func() { l.muted.Store(false) })
-	verdict := "refused"
-	if observed {
-		verdict = "would refuse (observing)"
+	time.AfterFunc(logEvery, func() { l.unmute(limit) })
+	logger.Warnf("[Weir][%s] %s a call, resource=%q reason=%s limit=%d", l.guard, verdict(l.observed), l.resource, l.reason, limit)
+}
+
+// unmute tells of the refusals since the last line, and is quiet again for as long
+// as there were any.
+func (l *refusalLog) unmute(limit int64) {
+	defer func() { _ = recover() }() // a logger that panics here would end the process
+	n := l.quiet.Swap(0)
+	if n == 0 {
+		l.muted.Store(false)
+		return
 	}
-	logger.Warnf("[Weir][%s] %s a call, resource=%q reason=%s limit=%d suppressed=%d",
-		l.guard, verdict, l.resource, l.reason, limit, l.quiet.Swap(0))
+	time.AfterFunc(logEvery, func() { l.unmute(limit) })
+	logger.Warnf("[Weir][%s] %s %d more calls in the last second, resource=%q reason=%s limit=%d",
+		l.guard, verdict(l.observed), n, l.resource, l.reason, limit)
+}
+
+func verdict(observed bool) string {
+	if observed {
+		return "would refuse (observing)"
+	}
+	return "refused"
 }
 
 // wireRefusal is a refusal on its way out of a provider. Outer filters see the

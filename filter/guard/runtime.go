@@ -90,6 +90,20 @@ func (rt *Runtime) renew() {
 	}()
 }
 
+// Refresh makes the plans of all chains in use that are older than the
+// configuration again, as their next call would, and returns the version that
+// they have at least.
+func (rt *Runtime) Refresh() uint64 {
+	version := rt.Store.Version()
+	rt.chains.Range(func(_ uint64, c *chain) bool {
+		if c.version < version && c.guard.chain.Load() == c && c.guard.alive() {
+			c.guard.refresh(c)
+		}
+		return true
+	})
+	return version
+}
+
 // process is the runtime of the filters that dubbo makes by name: it gives
 // their constructors nothing to tell processes' parts apart by.
 var process = NewRuntime()

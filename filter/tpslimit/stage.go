@@ -109,15 +109,16 @@ var uses weakmap.Map[Key, use]
 // Limiters calls f for each limit of a runtime that is in force, with the method
 // as its service spells it.
 func Limiters(rt *guard.Runtime, f func(Key, conf.Algorithm, tps.Limiter)) {
+	now := rt.Refresh()
 	uses.Range(func(k Key, e *use) bool {
 		if k.runtime != rt {
 			return true
 		}
 		e.mu.Lock()
 		k.Method = e.method
-		algorithm, limiter := e.algorithm, e.limiter
+		algorithm, limiter, inForce := e.algorithm, e.limiter, e.version >= now
 		e.mu.Unlock()
-		if limiter != nil {
+		if limiter != nil && inForce {
 			f(k, algorithm, limiter)
 		}
 		return true

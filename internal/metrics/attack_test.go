@@ -155,7 +155,7 @@ func TestAttackASumDoesNotFallWhenAReferenceGoes(t *testing.T) {
 	const series = "weir_calls_total{method=Echo,outcome=success,service=m.Two,side=consumer}"
 	before := gather(t, rt)[series]
 	require.EqualValues(t, 2000, before)
-	a = nil
+	runtime.KeepAlive(a) // until here
 	for range 3 {
 		runtime.GC()
 	}
