@@ -35,7 +35,9 @@ func init() {
 	// discovery only if it is on this list, which is a plain map: now, before
 	// anybody reads it.
 	info.IncludeKeys.Add(conf.ActivesKey)
-	extension.SetConfigPostProcessor("weir", chain.NewProcessor(guard.Process(), settings.prepare))
+	processor := chain.NewProcessor(guard.Process(), settings.prepare)
+	settings.settled = processor.WarnUnmatched
+	extension.SetConfigPostProcessor("weir", processor)
 	err := prometheus.Register(Collector())
 	var twice prometheus.AlreadyRegisteredError
 	if err != nil && !errors.As(err, &twice) {

@@ -48,6 +48,10 @@ const (
 // readings in a row agree on it.
 const PollInterval = 5 * time.Second
 
+// settleAfter is when services that are configured but not there are worth a
+// warning.
+const settleAfter = 30 * time.Second
+
 // dubboDefaultPath is where dubbo.Load looks without being told.
 const dubboDefaultPath = "../conf/dubbogo.yaml"
 
@@ -58,6 +62,10 @@ var settings = &sources{runtime: guard.Process(), customConfig: customConfigMap}
 type sources struct {
 	runtime      *guard.Runtime
 	customConfig func() any
+
+	// settled is called once, settleAfter the first export or refer: by then a
+	// program has made most of its services and references.
+	settled func()
 
 	once sync.Once
 
@@ -77,6 +85,9 @@ func (s *sources) prepare() error {
 		// Before the first transport is made: dubbo's table of codecs is a plain map.
 		transport.InstallDubboCodec(guard.DubboException)
 		_ = s.load()
+		if s.settled != nil {
+			time.AfterFunc(settleAfter, s.settled)
+		}
 		extension.AddCustomShutdownCallback(s.stop)
 	})
 	return s.wrong()
@@ -144,6 +155,7 @@ func (s *sources) loadFileLocked() (conf.Set, error) {
 	s.current = set
 	if set.Config != nil {
 		s.runtime.Store.Set(conf.FromFile, s.file.Name(), set.Config)
+		logger.Infof("[Weir][Config] %s is in force", s.file.Path)
 	}
 	return set, err
 }

@@ -72,7 +72,9 @@ type MethodState struct {
 
 // FiguresState are the counts of a method.
 type FiguresState struct {
-	Inflight    int64            `json:"inflight"`
+	Inflight int64 `json:"inflight"`
+	// Total counts calls that ran and ended; those that were refused are beside it,
+	// among Outcomes.
 	Total       int64            `json:"total"`
 	Outcomes    map[string]int64 `json:"outcomes"`
 	WouldReject int64            `json:"wouldReject"`

@@ -43,6 +43,7 @@ type Report struct {
 // readParams are the params of one service or reference of a document.
 type readParams struct {
 	side    Side
+	name    string // dubbo's, in the document
 	service ServiceKey
 	params  Service
 }
@@ -67,10 +68,66 @@ func Validate(source string, data []byte) Report {
 	}
 	r.read = dubbo.read
 	if len(r.Faults) == 0 { // else it is not known what is in effect
+		if f, nothing := nothingIn(source, data); nothing && !r.Section {
+			r.Faults = append(r.Faults, f)
+		}
 		r.Warnings = append(r.Warnings, r.notes()...)
+		r.Warnings = append(r.Warnings, r.unmatched()...)
 	}
 	r.read = nil
 	return r
+}
+
+// nothingIn is the fault of a document that is nobody's.
+func nothingIn(source string, data []byte) (Fault, bool) {
+	var doc yaml.Node
+	if yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc) != nil || len(doc.Content) == 0 {
+		return Fault{Source: source, Problem: "the document is empty", Allowed: "a section " + RootKey + ": or dubbo:"}, true
+	}
+	f := Fault{Source: source, Problem: "there is neither a section " + RootKey + ": nor one dubbo:", Allowed: "one of them, at the top"}
+	root := resolveAlias(doc.Content[0])
+	if root.Kind != yaml.MappingNode {
+		return f, true
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		switch name := root.Content[i].Value; {
+		case name == "dubbo":
+			return Fault{}, false
+		case nearest(name, []string{RootKey, "dubbo"}) != "":
+			f.Key, f.Allowed = name, "did you mean "+nearest(name, []string{RootKey, "dubbo"})+"?"
+		}
+	}
+	return f, true
+}
+
+// unmatched tells of services in the section that the document does not have,
+// where it has others of that side.
+func (r *Report) unmatched() []string {
+	var out []string
+	for side, section := range [...]*Section{Provider: &r.Config.Provider, Consumer: &r.Config.Consumer} {
+		var have []string
+		for _, a := range r.read {
+			if a.side == Side(side) {
+				have = append(have, a.service.String())
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(section.Services)) {
+			matches := func(a readParams) bool {
+				return a.side == Side(side) && (name == a.service.String() || name == a.service.Interface)
+			}
+			if len(have) == 0 || slices.ContainsFunc(r.read, matches) {
+				continue
+			}
+			text := fmt.Sprintf("side=%s service=%s is configured but this file does not have it; it has: %s", Side(side), name, strings.Join(have, ", "))
+			for _, a := range r.read {
+				if a.side == Side(side) && a.name == name {
+					text = fmt.Sprintf("side=%s service=%s is dubbo's name for it; write %s", Side(side), name, a.service)
+				}
+			}
+			out = append(out, plain(text))
+		}
+	}
+	return out
 }
 
 // notes are those of what the document would put into effect.
@@ -219,7 +276,7 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 	}
 	parsed := c.params(side, service, c.child(n, "params"))
 	if key.Interface != "" && len(c.out.read) < maxFaults {
-		c.out.read = append(c.out.read, readParams{side, key, parsed})
+		c.out.read = append(c.out.read, readParams{side, name, key, parsed})
 	}
 }
 

@@ -53,6 +53,27 @@ const dubboFile = `dubbo:
         params: {weir.retry-refused: 0.2, actives: 10, actives.wait: 200ms, methods.Pay.actives.mode: observe}
 `
 
+// A service in the section that the same file does not have is most likely a
+// misspelling, or dubbo's own name for it.
+func TestUnmatchedServices(t *testing.T) {
+	warnings := func(section string) []string {
+		r := Validate("f", []byte(dubboFile+section))
+		require.Empty(t, r.Faults)
+		return r.Warnings
+	}
+	assert.Empty(t, warnings("weir: {provider: {services: {greet.GreetService: {executes: 5}, 'g/greet.GreetService:1.0.0': {executes: 6}}}}\n"))
+	assert.Empty(t, warnings("weir: {consumer: {services: {pay.PayService: {actives: 5}}}}\n"))
+	assert.Equal(t, []string{
+		"side=provider service=greet.GretService is configured but this file does not have it; it has: g/greet.GreetService:1.0.0, stock.StockService",
+	}, warnings("weir: {provider: {services: {greet.GretService: {executes: 5}}}}\n"))
+	assert.Equal(t, []string{"side=provider service=StockProvider is dubbo's name for it; write stock.StockService"},
+		warnings("weir: {provider: {services: {StockProvider: {executes: 5}}}}\n"))
+	assert.Equal(t, []string{"side=consumer service=greet.GreetService is configured but this file does not have it; it has: pay.PayService"},
+		warnings("weir: {consumer: {services: {greet.GreetService: {actives: 5}}}}\n"))
+	r := Validate("f", []byte("weir: {provider: {services: {any.Service: {executes: 5}}}}\n"))
+	assert.Empty(t, r.Warnings, "a file of its own has no services to compare with")
+}
+
 func TestValidateWholeFile(t *testing.T) {
 	r := Validate("dubbogo.yaml", []byte(dubboFile))
 	assert.Equal(t, Report{Config: &Config{}, Services: 3, References: 1}, r)
@@ -60,7 +81,20 @@ func TestValidateWholeFile(t *testing.T) {
 	r = Validate("dubbogo.yaml", []byte(dubboFile+"weir: {mode: observe}\n"))
 	assert.Equal(t, Report{Section: true, Config: &Config{Mode: Observe}, Services: 3, References: 1}, r)
 
-	for _, doc := range []string{"", "a: 1", "dubbo:", "dubbo: {provider: , consumer: {references: }}", "dubbo: {provider: {services: []}, consumer: 5, custom: [1]}"} {
+	for doc, want := range map[string]string{
+		"":                   "f: the document is empty; allowed: a section weir: or dubbo:",
+		"# nothing\n":        "f: the document is empty; allowed: a section weir: or dubbo:",
+		"---\n":              "f: there is neither a section weir: nor one dubbo:; allowed: one of them, at the top",
+		"a: 1":               "f: there is neither a section weir: nor one dubbo:; allowed: one of them, at the top",
+		"wier: {mode: off}":  "f key=wier: there is neither a section weir: nor one dubbo:; allowed: did you mean weir?",
+		"dubo: {provider: }": "f key=dubo: there is neither a section weir: nor one dubbo:; allowed: did you mean dubbo?",
+	} {
+		r := Validate("f", []byte(doc))
+		if assert.Len(t, r.Faults, 1, doc) {
+			assert.Equal(t, want, r.Faults[0].String(), doc)
+		}
+	}
+	for _, doc := range []string{"dubbo:", "dubbo: {provider: , consumer: {references: }}", "dubbo: {provider: {services: []}, consumer: 5, custom: [1]}"} {
 		assert.Equal(t, Report{Config: &Config{}}, Validate("f", []byte(doc)), doc)
 	}
 	r = Validate("f", []byte("dubbo: [\n"))

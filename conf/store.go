@@ -15,6 +15,7 @@
 package conf
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -140,6 +141,18 @@ func (v *View) OnError() OnError {
 		}
 	}
 	return Fail
+}
+
+// ServicesOf lists the services that some source names, each once and sorted.
+func (v *View) ServicesOf(side Side) []string {
+	var names []string
+	for _, l := range v.layers {
+		if l.cfg != nil {
+			names = slices.AppendSeq(names, maps.Keys(l.cfg.section(side).Services))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // MethodsOf lists the methods that some source names for a service, each once

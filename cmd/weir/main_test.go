@@ -64,7 +64,6 @@ func TestCheckGood(t *testing.T) {
 		"weir":       {"weir:\n  provider:\n    executes: 5\n", "a weir section, services 0, references 0, warnings 0"},
 		"config-map": {"dubbo: {custom: {config-map: {weir: {mode: off}}}}\n", "a weir section, services 0, references 0, warnings 0"},
 		"JSON":       {`{"weir": {"mode": "off"}}`, "a weir section, services 0, references 0, warnings 0"},
-		"neither":    {"a: 1\n", "no weir section, services 0, references 0, warnings 0"},
 	} {
 		path := file(t, "x.yaml", tt.text)
 		code, out, errs := weir("check", path)
@@ -96,7 +95,8 @@ func TestCheckNotes(t *testing.T) {
 	assert.Contains(t, out, "warning: service=greet.GreetService side=provider tps=100 has no tps.interval: it means 100 calls per minute")
 	assert.Contains(t, out, "warning: service=greet.GreetService side=provider tps.burst=5 has no effect with tps.algorithm=sliding")
 	assert.Contains(t, out, "warning: service=other.Service side=provider method=get tps=1 has no tps.interval: it means 1 call per minute")
-	assert.Contains(t, out, "warnings 3\n")
+	assert.Contains(t, out, "warning: side=provider service=other.Service is configured but this file does not have it; it has: greet.GreetService")
+	assert.Contains(t, out, "warnings 4\n")
 }
 
 func TestCheckBad(t *testing.T) {
@@ -112,6 +112,9 @@ func TestCheckBad(t *testing.T) {
 		"dropped":                      "dubbo: {provider: {services: {A: {interface: a.B, executes: 3}}}}\n",
 		"config-map":                   "dubbo: {custom: {config-map: {weir: {mode: on}}}}\n",
 		"two documents":                "weir: {}\n---\nweir: {}\n",
+		"nothing":                      "",
+		"nothing of ours":              "a: 1\n",
+		"misspelt":                     "wier: {mode: off}\n",
 		"a fault and a warning beside": "dubbo: {provider: {services: {A: {interface: a.B, params: {executes: x, excutes: 3}}}}}\n",
 	} {
 		code, out, errs := weir("check", file(t, "x.yaml", text))

@@ -39,11 +39,39 @@ type Processor struct {
 
 	mu       sync.Mutex
 	exported map[string]map[string]export // guarded by mu: service -> protocol
+	// met are the services that were exported or referred to, and their interfaces.
+	met map[conf.Side]map[string]bool // guarded by mu
 }
 
 // NewProcessor returns a post-processor.
 func NewProcessor(rt *guard.Runtime, prepare func() error) *Processor {
-	return &Processor{runtime: rt, prepare: prepare, exported: map[string]map[string]export{}}
+	return &Processor{
+		runtime: rt, prepare: prepare, exported: map[string]map[string]export{},
+		met: map[conf.Side]map[string]bool{conf.Provider: {}, conf.Consumer: {}},
+	}
+}
+
+// WarnUnmatched tells of services that are configured on a side on which others
+// were exported or referred to, but they were not. It is for once all are.
+func (p *Processor) WarnUnmatched() {
+	view := p.runtime.Store.View()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for side, met := range p.met {
+		for _, name := range view.ServicesOf(side) {
+			if len(met) > 0 && !met[name] {
+				p.runtime.Warn(fmt.Sprintf("side=%s service=%s is configured, and this process has none of that name; it has: %s",
+					side, name, strings.Join(slices.Sorted(maps.Keys(met)), ", ")))
+			}
+		}
+	}
+}
+
+func (p *Processor) meet(side conf.Side, service conf.ServiceKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.met[side][service.String()] = true
+	p.met[side][service.Interface] = true
 }
 
 // PostProcessServiceConfig looks at a service that is about to be exported.
@@ -57,6 +85,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	if guard.Internal(service.Interface) {
 		return
 	}
+	p.meet(side, service)
 	var faults []conf.Fault
 	p.add(&faults, p.prepare())
 	view := p.runtime.Store.View()
@@ -186,13 +215,19 @@ func (p *Processor) warnUnknownMethods(view *conf.View, side conf.Side, service 
 	if len(known) == 0 {
 		return
 	}
+	has := map[string]string{} // dubbo lists a Go method under both of its spellings
+	for _, name := range known {
+		if old := has[conf.MethodKey(name)]; old == "" || name != conf.MethodKey(name) {
+			has[conf.MethodKey(name)] = name
+		}
+	}
 	named := view.MethodsOf(side, service)
 	named = append(named, slices.Collect(maps.Keys(params.Methods))...)
 	slices.Sort(named)
 	for _, name := range slices.Compact(named) {
 		if !slices.ContainsFunc(known, func(k string) bool { return conf.SameMethod(k, name) }) {
 			p.runtime.Warn(fmt.Sprintf("service=%s side=%s method=%s is configured but the service does not have it; it has: %s",
-				service, side, name, strings.Join(known, ", ")))
+				service, side, name, strings.Join(slices.Sorted(maps.Values(has)), ", ")))
 		}
 	}
 }

@@ -245,7 +245,7 @@ func TestWarnings(t *testing.T) {
 	require.Contains(t, said[0]+said[1]+said[2], "execute.limit=5 is dubbo-go's own limit")
 	require.Contains(t, said[0]+said[1]+said[2], "accepts=100 is not enforced by this version")
 	require.Contains(t, said[0]+said[1]+said[2], "did you mean executes?")
-	require.Contains(t, said[3]+said[4], "method=gone is configured but the service does not have it; it has: SayHello, Echo")
+	require.Contains(t, said[3]+said[4], "method=gone is configured but the service does not have it; it has: Echo, SayHello")
 	require.Contains(t, said[3]+said[4], "method=fromCode")
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"execute.limit": "5"}))
 	require.Equal(t, 5, lines.Len(), "each is said once")
@@ -316,4 +316,21 @@ func TestOnErrorWarnStillDeclaresAndNotes(t *testing.T) {
 	require.Equal(t, "4", u.GetParam("actives", ""))
 	require.Empty(t, u.GetParam("executes", ""))
 	require.Contains(t, lines.All()[lines.Len()-1].Message, "tps=9 has no tps.interval")
+}
+
+// A service that is configured and not there is most likely a misspelling.
+func TestServicesThatAreNotThere(t *testing.T) {
+	p, rt := newProcessor()
+	lines := warnings(t)
+	some := map[string]conf.Service{"a.Service": {}, "g/a.Service:1": {}, "a.Servise": {}, "b.Service": {}}
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Services: some}, Consumer: conf.Section{Services: some}})
+	p.WarnUnmatched()
+	require.Zero(t, lines.Len(), "a process without services of a side says nothing of it")
+	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"group": "g", "version": "1"}))
+	p.WarnUnmatched()
+	require.Equal(t, 2, lines.Len())
+	require.Contains(t, lines.All()[0].Message, "side=provider service=a.Servise is configured, and this process has none of that name; it has: a.Service, g/a.Service:1")
+	require.Contains(t, lines.All()[1].Message, "service=b.Service")
+	p.WarnUnmatched()
+	require.Equal(t, 2, lines.Len(), "each is said once")
 }
