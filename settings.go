@@ -86,7 +86,10 @@ func (s *sources) prepare() error {
 		transport.InstallDubboCodec(guard.DubboException)
 		_ = s.load()
 		if s.settled != nil {
-			time.AfterFunc(settleAfter, s.settled)
+			time.AfterFunc(settleAfter, func() {
+				defer func() { _ = recover() }() // a logger that panics here would end the process
+				s.settled()
+			})
 		}
 		extension.AddCustomShutdownCallback(s.stop)
 	})

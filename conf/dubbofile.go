@@ -38,6 +38,10 @@ type Report struct {
 	Warnings             []string
 
 	read []readParams
+	// dubbo is set when there is a section dubbo:, unnamed where a service of it
+	// does not say its interface, or too many are there to know all.
+	dubbo   bool
+	unnamed [Consumer + 1]bool
 }
 
 // readParams are the params of one service or reference of a document.
@@ -66,42 +70,36 @@ func Validate(source string, data []byte) Report {
 	case dubbo.Section:
 		r.Section, r.Config = true, dubbo.Config
 	}
-	r.read = dubbo.read
+	r.read, r.unnamed = dubbo.read, dubbo.unnamed
 	if len(r.Faults) == 0 { // else it is not known what is in effect
-		if f, nothing := nothingIn(source, data); nothing && !r.Section {
-			r.Faults = append(r.Faults, f)
+		if !r.Section && !dubbo.dubbo {
+			r.Faults = append(r.Faults, nothingIn(source, data))
 		}
 		r.Warnings = append(r.Warnings, r.notes()...)
 		r.Warnings = append(r.Warnings, r.unmatched()...)
 	}
-	r.read = nil
+	r.read, r.unnamed = nil, [Consumer + 1]bool{}
 	return r
 }
 
 // nothingIn is the fault of a document that is nobody's.
-func nothingIn(source string, data []byte) (Fault, bool) {
+func nothingIn(source string, data []byte) Fault {
 	var doc yaml.Node
 	if yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc) != nil || len(doc.Content) == 0 {
-		return Fault{Source: source, Problem: "the document is empty", Allowed: "a section " + RootKey + ": or dubbo:"}, true
+		return Fault{Source: source, Problem: "the document is empty", Allowed: "a section " + RootKey + ": or dubbo:"}
 	}
 	f := Fault{Source: source, Problem: "there is neither a section " + RootKey + ": nor one dubbo:", Allowed: "one of them, at the top"}
 	root := resolveAlias(doc.Content[0])
-	if root.Kind != yaml.MappingNode {
-		return f, true
-	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		switch name := root.Content[i].Value; {
-		case name == "dubbo":
-			return Fault{}, false
-		case nearest(name, []string{RootKey, "dubbo"}) != "":
-			f.Key, f.Allowed = name, "did you mean "+nearest(name, []string{RootKey, "dubbo"})+"?"
+	for i := 0; root.Kind == yaml.MappingNode && i < len(root.Content); i += 2 {
+		if near := nearest(root.Content[i].Value, []string{RootKey, "dubbo"}); near != "" {
+			f.Key, f.Allowed = root.Content[i].Value, "did you mean "+near+"?"
 		}
 	}
-	return f, true
+	return f
 }
 
 // unmatched tells of services in the section that the document does not have,
-// where it has others of that side.
+// where it has others of that side and says of all of them which they are.
 func (r *Report) unmatched() []string {
 	var out []string
 	for side, section := range [...]*Section{Provider: &r.Config.Provider, Consumer: &r.Config.Consumer} {
@@ -112,19 +110,25 @@ func (r *Report) unmatched() []string {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(section.Services)) {
+			key, _ := ParseServiceKey(name)
 			matches := func(a readParams) bool {
-				return a.side == Side(side) && (name == a.service.String() || name == a.service.Interface)
+				several := strings.ContainsAny(a.service.Group, ",*") && key.Interface == a.service.Interface
+				return a.side == Side(side) && (name == a.service.String() || name == a.service.Interface || several)
 			}
-			if len(have) == 0 || slices.ContainsFunc(r.read, matches) {
+			if len(have) == 0 || len(out) >= maxFaults || slices.ContainsFunc(r.read, matches) {
 				continue
 			}
-			text := fmt.Sprintf("side=%s service=%s is configured but this file does not have it; it has: %s", Side(side), name, strings.Join(have, ", "))
+			sure := !r.unnamed[side]
+			text := fmt.Sprintf("side=%s service=%s is configured but this file does not have it; it has: %s",
+				Side(side), name, shorten(strings.Join(have, ", ")))
 			for _, a := range r.read {
 				if a.side == Side(side) && a.name == name {
-					text = fmt.Sprintf("side=%s service=%s is dubbo's name for it; write %s", Side(side), name, a.service)
+					text, sure = fmt.Sprintf("side=%s service=%s is dubbo's name for it; write %s", Side(side), name, a.service), true
 				}
 			}
-			out = append(out, plain(text))
+			if sure {
+				out = append(out, plain(text))
+			}
 		}
 	}
 	return out
@@ -189,6 +193,7 @@ func CheckDubbo(source string, data []byte) Report {
 	c := dubboChecker{source: source, root: doc.Content[0], expansion: newExpansion(&doc)}
 	c.out.Config = &Config{}
 	root := c.child(c.root, "dubbo")
+	c.out.dubbo = root != nil
 	c.side(Provider, c.child(root, "provider"), "services")
 	c.side(Consumer, c.child(root, "consumer"), "references")
 	if section := c.child(c.child(c.child(root, "custom"), "config-map"), RootKey); section != nil {
@@ -275,9 +280,11 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 		}
 	}
 	parsed := c.params(side, service, c.child(n, "params"))
-	if key.Interface != "" && len(c.out.read) < maxFaults {
-		c.out.read = append(c.out.read, readParams{side, name, key, parsed})
+	if iface := c.child(n, "interface"); key.Interface == "" || len(c.out.read) >= maxFaults || iface != nil && isPlaceholder(iface.Value) {
+		c.out.unnamed[side] = true
+		return
 	}
+	c.out.read = append(c.out.read, readParams{side, name, key, parsed})
 }
 
 // params checks those of one service or reference, and returns what is right.

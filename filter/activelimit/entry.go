@@ -130,8 +130,11 @@ func Queues(rt *guard.Runtime, f func(Key, *concurrency.Queue)) {
 		if k.runtime == rt {
 			e.mu.Lock()
 			k.Method = e.method
+			inForce := slices.ContainsFunc(e.claims, func(c claim) bool { return c.set })
 			e.mu.Unlock()
-			f(k, e.Queue)
+			if inForce || e.Inflight() > 0 || e.Waiting() > 0 {
+				f(k, e.Queue)
+			}
 		}
 		return true
 	})

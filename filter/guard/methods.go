@@ -84,7 +84,7 @@ func (c *chain) lookup(inv base.Invocation) *method {
 	name := methodName(inv)
 	if m := c.methods.Load().find(name); m != nil {
 		if !m.spelled {
-			return c.spell(m, name)
+			return c.current(c.spell(m, name))
 		}
 		return m
 	}
@@ -163,8 +163,11 @@ func (c *chain) current(m *method) *method {
 	case m == c.unknown:
 		return now.unknown
 	}
-	if m := now.methods.Load().find(m.name); m != nil {
-		return m
+	if found := now.methods.Load().find(m.name); found != nil {
+		if !found.spelled {
+			found = now.spell(found, m.name)
+		}
+		return found
 	}
 	return now.current(now.add(m.name))
 }

@@ -205,7 +205,7 @@ func (c *chain) newMethod(name string) *method {
 // providerParams reads the limits in a provider's URL. Of several exports of a
 // service on one protocol the newest speaks for all of them.
 func (g *Guard) providerParams(c *chain, u *common.URL) *conf.Service {
-	parsed := conf.ParseParams(g.side, c.serviceKey, ownParams(u))
+	parsed := conf.ParseParams(g.side, c.serviceKey, OwnParamsOf(u))
 	if len(parsed.Faults) > 0 {
 		g.runtime.ConfigError(&conf.Error{Faults: parsed.Faults})
 		if last := g.runtime.declaredParams(g.side, c.serviceKey, u.Protocol); last != nil {

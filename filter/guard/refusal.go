@@ -110,31 +110,34 @@ type refusalLog struct {
 	// muted is set for a second after a line. A timer ends it, so that a refusal
 	// need not read the clock.
 	muted atomic.Bool
-	// quiet are the refusals since the last line.
-	quiet atomic.Int64
+	// quiet are the refusals since the last line, and limit that of the newest.
+	quiet, limit atomic.Int64
 }
 
 func (l *refusalLog) note(limit int64) {
+	if l.limit.Load() != limit {
+		l.limit.Store(limit)
+	}
 	if l.muted.Load() || !l.muted.CompareAndSwap(false, true) {
 		l.quiet.Add(1)
 		return
 	}
-	time.AfterFunc(logEvery, func() { l.unmute(limit) })
+	time.AfterFunc(logEvery, l.unmute)
 	logger.Warnf("[Weir][%s] %s a call, resource=%q reason=%s limit=%d", l.guard, verdict(l.observed), l.resource, l.reason, limit)
 }
 
 // unmute tells of the refusals since the last line, and is quiet again for as long
 // as there were any.
-func (l *refusalLog) unmute(limit int64) {
+func (l *refusalLog) unmute() {
 	defer func() { _ = recover() }() // a logger that panics here would end the process
 	n := l.quiet.Swap(0)
 	if n == 0 {
 		l.muted.Store(false)
 		return
 	}
-	time.AfterFunc(logEvery, func() { l.unmute(limit) })
+	time.AfterFunc(logEvery, l.unmute)
 	logger.Warnf("[Weir][%s] %s %d more calls in the last second, resource=%q reason=%s limit=%d",
-		l.guard, verdict(l.observed), n, l.resource, l.reason, limit)
+		l.guard, verdict(l.observed), n, l.resource, l.reason, l.limit.Load())
 }
 
 func verdict(observed bool) string {

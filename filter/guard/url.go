@@ -76,9 +76,9 @@ type Declared struct {
 	Had    bool
 }
 
-// ownParams are the params of a provider's URL without what was written into them
-// for its consumers, unless somebody has changed that since.
-func ownParams(u *common.URL) map[string]string {
+// OwnParamsOf are the params of a provider's URL without what was written into
+// them for its consumers, unless somebody has changed that since.
+func OwnParamsOf(u *common.URL) map[string]string {
 	params := ParamsOf(u)
 	v, _ := u.GetAttribute(DeclaredKey)
 	declared, _ := v.(map[string]Declared)

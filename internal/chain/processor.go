@@ -59,7 +59,8 @@ func (p *Processor) WarnUnmatched() {
 	defer p.mu.Unlock()
 	for side, met := range p.met {
 		for _, name := range view.ServicesOf(side) {
-			if len(met) > 0 && !met[name] {
+			key, _ := conf.ParseServiceKey(name)
+			if len(met) > 0 && !met[name] && !met[anyGroup+key.Interface] {
 				p.runtime.Warn(fmt.Sprintf("side=%s service=%s is configured, and this process has none of that name; it has: %s",
 					side, name, strings.Join(slices.Sorted(maps.Keys(met)), ", ")))
 			}
@@ -72,7 +73,12 @@ func (p *Processor) meet(side conf.Side, service conf.ServiceKey) {
 	defer p.mu.Unlock()
 	p.met[side][service.String()] = true
 	p.met[side][service.Interface] = true
+	if strings.ContainsAny(service.Group, ",*") {
+		p.met[side][anyGroup+service.Interface] = true // a reference to several groups
+	}
 }
+
+const anyGroup = "*/"
 
 // PostProcessServiceConfig looks at a service that is about to be exported.
 func (p *Processor) PostProcessServiceConfig(u *common.URL) { p.look(conf.Provider, u) }
@@ -89,7 +95,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	var faults []conf.Fault
 	p.add(&faults, p.prepare())
 	view := p.runtime.Store.View()
-	params := guard.ParamsOf(u)
+	params := guard.OwnParamsOf(u)
 	parsed := conf.ParseParams(side, service.String(), params)
 	faults = append(faults, parsed.Faults...)
 	p.warn(parsed.Warnings)
@@ -125,7 +131,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	if view.AutoChain() {
 		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
 	}
-	params = guard.ParamsOf(u)
+	params = guard.OwnParamsOf(u)
 	parsed = conf.ParseParams(side, service.String(), params)
 	p.settle(view, side, service, u, params, &parsed.Service)
 }

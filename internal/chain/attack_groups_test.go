@@ -28,10 +28,10 @@ import (
 )
 
 // The same URL looked at twice, as by a service exported again.
-func TestAttack4LookedAtTwice(t *testing.T) {
+func TestAttackLookedAtTwice(t *testing.T) {
 	p, rt := newProcessor()
 	rt.Store.Set(conf.FromFile, "weir.yaml", &conf.Config{Provider: conf.Section{Policies: conf.Policies{Actives: &conf.Actives{Limit: conf.Of(20)}}}})
-	u := service("attack4.Twice", "tri", map[string]string{"executes": "5"})
+	u := service("attack.Twice", "tri", map[string]string{"executes": "5"})
 	p.PostProcessServiceConfig(u)
 	p.PostProcessServiceConfig(u)
 	g := guard.New(rt, conf.Provider)
@@ -43,13 +43,13 @@ func TestAttack4LookedAtTwice(t *testing.T) {
 }
 
 // A reference of several groups.
-func TestAttack4GroupsAreMet(t *testing.T) {
+func TestAttackGroupsAreMet(t *testing.T) {
 	for _, group := range []string{"a,b", "*"} {
 		p, rt := newProcessor()
 		rt.Store.Set(conf.FromFile, "weir.yaml", &conf.Config{Consumer: conf.Section{Services: map[string]conf.Service{
-			"a/attack4.Groups": {Policies: conf.Policies{Actives: &conf.Actives{Limit: conf.Of(20)}}},
+			"a/attack.Groups": {Policies: conf.Policies{Actives: &conf.Actives{Limit: conf.Of(20)}}},
 		}}})
-		u := service("attack4.Groups", "tri", map[string]string{constant.GroupKey: group})
+		u := service("attack.Groups", "tri", map[string]string{constant.GroupKey: group})
 		p.PostProcessReferenceConfig(u)
 		lines := warnings(t)
 		p.WarnUnmatched()

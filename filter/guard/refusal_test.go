@@ -15,7 +15,6 @@
 package guard
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -23,44 +22,37 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dubbo.apache.org/dubbo-go/v3/protocol/base"
-	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
-	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
 )
 
-var _ = context.Background
-var _ = base.NewBaseInvoker
-var _ = invocation.NewRPCInvocation
-var _ result.Result
-
-type a4log struct {
+type lineLog struct {
 	logger.Logger
 	mu    sync.Mutex
 	lines []string
 }
 
-func (l *a4log) Warnf(f string, a ...any) {
+func (l *lineLog) Warnf(f string, a ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, fmt.Sprintf(f, a...))
 }
 
-// A limit that changes while calls are refused: the lines go on telling the former.
-func TestAttack4RefusalLogTellsTheLimitOfToday(t *testing.T) {
+// Once: when a limit changed while calls were refused, the lines went on telling the
+// former one.
+func TestAttackRefusalLogTellsTheLimitOfToday(t *testing.T) {
 	old := logger.GetLogger()
 	defer logger.SetLogger(old)
 	synctest.Test(t, func(t *testing.T) {
-		lg := &a4log{Logger: old}
+		lg := &lineLog{Logger: old}
 		logger.SetLogger(lg)
 		l := &refusalLog{refusalLogKey: refusalLogKey{"r", "tps", "rate", false}}
 		l.note(5)
 		for range 30 {
-			time.Sleep(100 * time.Millisecond)
-			l.note(100) // the limit was changed
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // synctest
+			l.note(100)                        // the limit was changed
 		}
-		time.Sleep(10 * time.Second)
-		require.True(t, strings.Contains(strings.Join(lg.lines[1:], "\n"), "limit=100"), strings.Join(lg.lines, "\n"))
+		time.Sleep(10 * time.Second) //nolint:forbidigo // synctest
+		require.Contains(t, strings.Join(lg.lines[1:], "\n"), "limit=100")
 	})
 }

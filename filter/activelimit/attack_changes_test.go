@@ -33,8 +33,9 @@ import (
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 )
 
-// A limit turned off is still told of, as one of 0, until the collector comes by.
-func TestAttack4ALimitTurnedOffIsTold(t *testing.T) {
+// Once: a limit that was turned off was still told of, as one of 0, until the garbage
+// collector came by.
+func TestAttackALimitTurnedOffIsTold(t *testing.T) {
 	for _, mode := range []conf.Mode{conf.Off} {
 		c := consumer(t, "tri", map[string]string{"actives": "3"})
 		require.NoError(t, c.call(context.Background(), "Echo", answer))
@@ -48,7 +49,7 @@ func TestAttack4ALimitTurnedOffIsTold(t *testing.T) {
 
 // lookup -> spell does not look again for a change, as lookup -> add does: the
 // method is configured at the moment of the call and by no source after.
-func TestAttack4AMethodSpelledDuringAChangeIsNotTold(t *testing.T) {
+func TestAttackAMethodSpelledDuringAChangeIsNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := openChain(t, map[string]string{"timeout": "10s"})
 		service := guard.ServiceOf(c.url).String()
@@ -99,7 +100,7 @@ func TestAttack4AMethodSpelledDuringAChangeIsNotTold(t *testing.T) {
 }
 
 // Looks from several goroutines while calls run and the configuration changes.
-func TestAttack4Looks(t *testing.T) {
+func TestAttackLooks(t *testing.T) {
 	rt, service := guard.NewRuntime(), fmt.Sprintf("actives.Looks%d", services.Add(1))
 	ref := reference(t, service, nil)
 	var cs []*chain
