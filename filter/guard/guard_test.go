@@ -35,10 +35,7 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 	"github.com/apache/dubbo-go-hessian2"
-	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weir-go/weir/call"
@@ -713,12 +710,11 @@ func TestARefusalAllocatesItsResult(t *testing.T) {
 // TestRefusalsAreLoggedNowAndThen watches the log of one resource: a limit that
 // all methods and two protocols share, under changes of the configuration.
 func TestRefusalsAreLoggedNowAndThen(t *testing.T) {
-	core, lines := observer.New(zapcore.WarnLevel)
-	former := logger.GetLogger()
-	logger.SetLogger(zap.New(core).Sugar())
-	t.Cleanup(func() { logger.SetLogger(former) })
+	all := guard.CaptureLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := serviceName()
+		// Timers of other tests may still write.
+		lines := func() []observer.LoggedEntry { return all.FilterMessageSnippet(service).All() }
 		params := map[string]string{"executes": "1", "executes.scope": "service"}
 		rt := guard.NewRuntime()
 		tri := &chain{rt, guard.New(rt, conf.Provider), newURL("tri", service, params)}
@@ -733,20 +729,20 @@ func TestRefusalsAreLoggedNowAndThen(t *testing.T) {
 		}
 		storm()
 		storm()
-		require.Equal(t, 1, lines.Len(), "one line for all of them")
+		require.Equal(t, 1, len(lines()), "one line for all of them")
 		time.Sleep(1100 * time.Millisecond) //nolint:forbidigo // synctest
 		synctest.Wait()
-		require.Equal(t, 2, lines.Len(), "what was left out is told though nothing more is refused")
-		require.Contains(t, lines.All()[1].Message, `resource="`+service+`#*"`)
-		require.Contains(t, lines.All()[1].Message, "refused 199 more calls in the last second")
+		require.Equal(t, 2, len(lines()), "what was left out is told though nothing more is refused")
+		require.Contains(t, lines()[1].Message, `resource="`+service+`#*"`)
+		require.Contains(t, lines()[1].Message, "refused 199 more calls in the last second")
 		storm()
-		require.Equal(t, 2, lines.Len())
+		require.Equal(t, 2, len(lines()))
 		time.Sleep(10 * time.Second) //nolint:forbidigo // synctest
 		synctest.Wait()
-		require.Equal(t, 3, lines.Len())
-		require.Contains(t, lines.All()[2].Message, "refused 100 more calls in the last second")
+		require.Equal(t, 3, len(lines()))
+		require.Contains(t, lines()[2].Message, "refused 100 more calls in the last second")
 		require.Error(t, tri.call("Other", answer).Error())
-		require.Equal(t, 4, lines.Len())
+		require.Equal(t, 4, len(lines()))
 		release()
 	})
 }
