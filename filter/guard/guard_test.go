@@ -729,20 +729,20 @@ func TestRefusalsAreLoggedNowAndThen(t *testing.T) {
 		}
 		storm()
 		storm()
-		require.Equal(t, 1, len(lines()), "one line for all of them")
+		require.Len(t, lines(), 1, "one line for all of them")
 		time.Sleep(1100 * time.Millisecond) //nolint:forbidigo // synctest
 		synctest.Wait()
-		require.Equal(t, 2, len(lines()), "what was left out is told though nothing more is refused")
+		require.Len(t, lines(), 2, "what was left out is told though nothing more is refused")
 		require.Contains(t, lines()[1].Message, `resource="`+service+`#*"`)
 		require.Contains(t, lines()[1].Message, "refused 199 more calls in the last second")
 		storm()
-		require.Equal(t, 2, len(lines()))
+		require.Len(t, lines(), 2)
 		time.Sleep(10 * time.Second) //nolint:forbidigo // synctest
 		synctest.Wait()
-		require.Equal(t, 3, len(lines()))
+		require.Len(t, lines(), 3)
 		require.Contains(t, lines()[2].Message, "refused 100 more calls in the last second")
 		require.Error(t, tri.call("Other", answer).Error())
-		require.Equal(t, 4, len(lines()))
+		require.Len(t, lines(), 4)
 		release()
 	})
 }
