@@ -39,6 +39,13 @@ func TestAttackLooksAtExecutes(t *testing.T) {
 		gs = append(gs, guard.New(rt, conf.Provider))
 		us = append(us, base.NewBaseInvoker(benchURL(service, nil)))
 	}
+	set := func(i int) {
+		rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Policies: conf.Policies{Executes: &conf.Executes{Limit: conf.Of(100 + i%3)}}}})
+	}
+	set(0)
+	for g := range gs { // a plan is in force once it is made
+		gs[g].Invoke(context.Background(), us[g], invocation.NewRPCInvocation("Get", nil, nil))
+	}
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for g := range 3 {
@@ -51,9 +58,6 @@ func TestAttackLooksAtExecutes(t *testing.T) {
 	var hidden, looks atomic.Int64
 	for range 2 {
 		wg.Go(func() {
-			for len(limits(rt)) == 0 {
-				runtime.Gosched()
-			}
 			for !stop.Load() {
 				looks.Add(1)
 				if len(limits(rt)) == 0 {
@@ -63,13 +67,15 @@ func TestAttackLooksAtExecutes(t *testing.T) {
 		})
 	}
 	for i := range 100 {
-		rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Policies: conf.Policies{Executes: &conf.Executes{Limit: conf.Of(100 + i%3)}}}})
+		set(i)
 		for until := looks.Load() + 5; looks.Load() < until; {
 			runtime.Gosched()
 		}
 	}
 	stop.Store(true)
 	wg.Wait()
+	runtime.KeepAlive(gs)
+	runtime.KeepAlive(us)
 	assert.NotEmpty(t, limits(rt))
 	assert.Zero(t, hidden.Load(), "a limit was in force all the time")
 }

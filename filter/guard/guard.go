@@ -146,6 +146,18 @@ func (g *Guard) refresh(c *chain) *chain {
 	return g.replaceLocked(c.next, c.url, c)
 }
 
+// atLeast makes the chain's plan again unless it is of that version or a newer one.
+func (g *Guard) atLeast(version uint64) {
+	if c := g.chain.Load(); c == nil || c.version >= version {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.chain.Load(); c.version < version && usable(c.next.GetURL()) {
+		g.replaceLocked(c.next, c.url, c)
+	}
+}
+
 // alive reports whether the chain is in use, as far as dubbo lets that be known:
 // its invoker has not been destroyed.
 func (g *Guard) alive() bool {

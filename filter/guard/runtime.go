@@ -96,9 +96,8 @@ func (rt *Runtime) renew() {
 func (rt *Runtime) Refresh() uint64 {
 	version := rt.Store.Version()
 	rt.chains.Range(func(_ uint64, c *chain) bool {
-		if c.version < version && c.guard.chain.Load() == c && c.guard.alive() {
-			c.guard.refresh(c)
-		}
+		// The Guard may have a newer plan than this one, and that be too old as well.
+		c.guard.atLeast(version)
 		return true
 	})
 	return version
