@@ -191,8 +191,8 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 }
 
 // pair runs a call of a method with two steps, such as tps and executes. It says
-// again what single and serve say, because their loops and slices would cost a call
-// about a tenth more.
+// again what serve says, because its loops and slices cost a call with executes and
+// tps up to a tenth more.
 func (m *method) pair(ctx context.Context, next base.Invoker, inv base.Invocation) (res result.Result) {
 	var (
 		first, second = &m.steps[0], &m.steps[1]
