@@ -24,6 +24,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -112,11 +114,16 @@ func TestAttackLooks(t *testing.T) {
 		cs = append(cs, c)
 	}
 	var stop atomic.Bool
+	var calls atomic.Int64
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
 			for i := g; !stop.Load(); i++ {
-				_ = cs[i%3].call(context.Background(), []string{"Echo", "echo", "New"}[i%3], takes(50*time.Microsecond))
+				_ = cs[i%3].call(context.Background(), []string{"Echo", "echo", "New"}[i%3], func(ctx context.Context, inv base.Invocation) result.Result {
+					runtime.Gosched()
+					return answer(ctx, inv)
+				})
+				calls.Add(1)
 			}
 		})
 	}
@@ -131,11 +138,12 @@ func TestAttackLooks(t *testing.T) {
 			}
 		})
 	}
-	end := time.Now().Add(3 * time.Second)
-	for i := 0; time.Now().Before(end); i++ {
+	for i := range 300 {
 		rt.Store.Set(conf.FromCode, "code", &conf.Config{Consumer: conf.Section{Policies: conf.Policies{
 			Actives: &conf.Actives{Limit: conf.Of(i % 3), Mode: []conf.Mode{"", conf.Observe, conf.Off}[i/2%3]}}}})
-		sleep(time.Millisecond)
+		for until := calls.Load() + 10; calls.Load() < until; {
+			runtime.Gosched()
+		}
 	}
 	stop.Store(true)
 	wg.Wait()
