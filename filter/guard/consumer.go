@@ -80,15 +80,13 @@ type visit struct {
 	charged charged
 }
 
-// end ends all but the permits, and returns the outcome for them.
-func (v *visit) end() call.Outcome {
+// end ends all but the permits.
+func (v *visit) end() {
 	v.charged.undo()
 	v.try.end()
-	if !v.ran {
-		return call.Dropped
+	if v.ran {
+		v.run.end()
 	}
-	v.run.end()
-	return v.run.outcome
 }
 
 // begin asks whether the instance has refused this call already.
@@ -111,7 +109,7 @@ func (v *visit) begin(c *chain, inv base.Invocation) error {
 func (r *running) came(ctx context.Context, try *attempt, inv base.Invocation, res result.Result, opens bool) {
 	m := r.m
 	switch {
-	case !m.timed:
+	case !m.clocked:
 	case opens:
 		r.elapsed = 0 // that a stream is open says nothing of how long it takes
 	default:
@@ -124,6 +122,7 @@ func (r *running) came(ctx context.Context, try *attempt, inv base.Invocation, r
 		r.outcome = call.Success
 		return
 	}
+	r.err = res.Error()
 	r.outcome = m.chain.failed(ctx, try, m, inv, res)
 }
 
@@ -137,14 +136,12 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 		ran    bool
 	)
 	defer func() {
-		outcome := call.Dropped
-		if ran {
-			run.end()
-			outcome = run.outcome
+		if !ran {
+			s.drop(permit)
+			return
 		}
-		if s.releases(permit, outcome) {
-			s.Release(permit, outcome)
-		}
+		run.end()
+		run.finish(s, permit)
 	}()
 	var now time.Duration
 	if m.clock {
@@ -166,9 +163,12 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 		}
 	}
 	run.begin(m, now)
+	if s.Start != nil && !opens {
+		permit = s.Start(permit, run.began)
+	}
 	ran = true
 	res = next.Invoke(ctx, inv)
-	if (res == nil || res.Error() == nil) && !m.timed {
+	if (res == nil || res.Error() == nil) && !m.clocked {
 		run.outcome = call.Success
 		return res
 	}
@@ -180,25 +180,22 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 // limited is an attempt of a method with several steps, or with statistics only.
 func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocation, m *method, permits []Permit) (res result.Result) {
 	var (
-		v       visit
-		taken   int
-		outcome = call.Dropped
+		v     visit
+		taken int
 	)
 	if err := v.begin(c, inv); err != nil {
 		return &result.RPCResult{Err: err}
 	}
 	defer func() { // as in serve
 		if taken > 0 {
-			m.giveBack(permits[:taken], outcome)
+			m.giveBack(permits[:taken], &v.run, v.ran)
 		}
 	}()
 	defer func() {
-		outcome = v.end()
+		v.end()
 		for taken > 0 {
 			taken--
-			if s := &m.steps[taken]; s.releases(permits[taken], outcome) {
-				s.Release(permits[taken], outcome)
-			}
+			v.run.leave(&m.steps[taken], permits[taken], v.ran)
 		}
 	}()
 	var now, waited time.Duration
@@ -224,6 +221,9 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 		ctx, inv = v.charged.charge(ctx, c, inv, waited)
 	}
 	v.run.begin(m, now)
+	if !opens {
+		m.start(permits, v.run.began)
+	}
 	v.ran = true
 	res = next.Invoke(ctx, inv)
 	v.run.came(ctx, &v.try, inv, res, opens)

@@ -78,12 +78,13 @@ type method struct {
 	steps  []Step
 	// stats is nil when nothing is kept.
 	stats *rpcstatus.Status
-	// timed is set when response times are taken.
-	timed bool
+	// timed is set when response times are kept, and clocked when they are taken.
+	timed, clocked bool
 	// spelled is set when name is as the service, or a caller, spells it.
 	spelled bool
-	// clock is set when a step asks for the time.
-	clock bool
+	// clock is set when a step asks for the time, and starts when one wants to know
+	// that the call runs.
+	clock, starts bool
 	// unary is set once a consumer has called the method as one that is no stream.
 	unary atomic.Bool
 }
@@ -192,6 +193,7 @@ func (c *chain) newMethod(name string) *method {
 			c.waits.Store(true)
 		}
 		m.clock = m.clock || s.Clock
+		m.starts = m.starts || s.Start != nil
 	}
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats
@@ -199,6 +201,7 @@ func (c *chain) newMethod(name string) *method {
 		m.stats = rt.Status.Status(rpcstatus.Key{Side: c.side.String(), Reference: c.refID(), Service: c.serviceKey, Method: name})
 		m.timed = wanted == nil || *wanted
 	}
+	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil })
 	return m
 }
 

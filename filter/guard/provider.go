@@ -37,17 +37,17 @@ type running struct {
 	began   time.Duration
 	outcome call.Outcome
 	elapsed time.Duration // negative: not taken
+	err     error         // what the inner chain answered
 }
 
 // begin fills r in place: it is on the caller's stack and large enough for a
 // copy to be felt.
 func (r *running) begin(m *method, now time.Duration) {
 	r.m, r.outcome, r.elapsed = m, call.Failure, -1
-	if m.stats == nil {
-		return
+	if m.stats != nil {
+		r.token = m.stats.Begin()
 	}
-	r.token = m.stats.Begin()
-	if m.timed {
+	if m.clocked {
 		if now == 0 {
 			now = clockNow()
 		}
@@ -58,11 +58,12 @@ func (r *running) begin(m *method, now time.Duration) {
 // settle reads how the call ended from its result.
 func (r *running) settle(ctx context.Context, inv base.Invocation, res result.Result) {
 	m := r.m
-	if m.stats != nil && m.timed {
+	if m.clocked {
 		r.elapsed = clockNow() - r.began
 	}
 	if res != nil {
 		if err := res.Error(); err != nil {
+			r.err = err
 			r.outcome = m.failed(ctx, res, err)
 			return
 		}
@@ -75,13 +76,35 @@ func (r *running) settle(ctx context.Context, inv base.Invocation, res result.Re
 
 // end counts the call. Without settle it panicked or exited.
 func (r *running) end() {
+	if r.elapsed < 0 && r.m.clocked {
+		r.elapsed = clockNow() - r.began
+	}
 	if r.m.stats == nil {
 		return
 	}
-	if r.elapsed < 0 && r.m.timed {
-		r.elapsed = clockNow() - r.began
+	elapsed := r.elapsed
+	if !r.m.timed {
+		elapsed = -1
 	}
-	r.token.End(r.outcome, r.elapsed)
+	r.token.End(r.outcome, elapsed)
+}
+
+// finish ends what a step has to do with a call that ran.
+func (r *running) finish(s *Step, p Permit) {
+	if s.Ended != nil {
+		s.Ended(p, r.outcome, r.began, r.elapsed, r.err)
+		return
+	}
+	if p.Held && !s.OnlyDropped {
+		s.Release(p, r.outcome)
+	}
+}
+
+// drop takes back what a step has given to a call that did not run.
+func (s *Step) drop(p Permit) {
+	if p.Held {
+		s.Release(p, call.Dropped)
+	}
 }
 
 // failed sorts an error that came out of the inner chain.
@@ -162,14 +185,12 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 	)
 	// Deferred before anything is taken: not even a logger that panics may keep it.
 	defer func() {
-		outcome := call.Dropped
-		if ran {
-			run.end()
-			outcome = run.outcome
+		if !ran {
+			s.drop(permit)
+			return
 		}
-		if s.releases(permit, outcome) {
-			s.Release(permit, outcome)
-		}
+		run.end()
+		run.finish(s, permit)
 	}()
 	var now time.Duration
 	if m.clock {
@@ -184,6 +205,9 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 		now = permit.At
 	}
 	run.begin(m, now)
+	if s.Start != nil {
+		permit = s.Start(permit, run.began)
+	}
 	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
@@ -199,22 +223,22 @@ func (m *method) pair(ctx context.Context, next base.Invoker, inv base.Invocatio
 		one, two      Permit
 		run           running
 		ran           bool
-		outcome       = call.Dropped
 	)
 	// Two deferred calls: what the second release does must not keep the first.
 	defer func() {
-		if first.releases(one, outcome) {
-			first.Release(one, outcome)
+		if !ran {
+			first.drop(one)
+			return
 		}
+		run.finish(first, one)
 	}()
 	defer func() {
-		if ran {
-			run.end()
-			outcome = run.outcome
+		if !ran {
+			second.drop(two)
+			return
 		}
-		if second.releases(two, outcome) {
-			second.Release(two, outcome)
-		}
+		run.end()
+		run.finish(second, two)
 	}()
 	var now time.Duration
 	if m.clock {
@@ -236,6 +260,12 @@ func (m *method) pair(ctx context.Context, next base.Invoker, inv base.Invocatio
 		now = two.At
 	}
 	run.begin(m, now)
+	if first.Start != nil {
+		one = first.Start(one, run.began)
+	}
+	if second.Start != nil {
+		two = second.Start(two, run.began)
+	}
 	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
@@ -258,29 +288,25 @@ func (m *method) several(ctx context.Context, next base.Invoker, inv base.Invoca
 
 func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocation, permits []Permit) (res result.Result) {
 	var (
-		taken   int
-		run     running
-		ran     bool
-		outcome = call.Dropped
+		taken int
+		run   running
+		ran   bool
 	)
 	// Deferred calls give back whatever was taken, wherever the call ended: in a
 	// step that panics as well as in the handler. The first to be deferred, which
 	// is the last to run, has something to do only after a release that panicked.
 	defer func() {
 		if taken > 0 {
-			m.giveBack(permits[:taken], outcome)
+			m.giveBack(permits[:taken], &run, ran)
 		}
 	}()
 	defer func() {
 		if ran {
 			run.end()
-			outcome = run.outcome
 		}
 		for taken > 0 {
 			taken--
-			if s := &m.steps[taken]; s.releases(permits[taken], outcome) {
-				s.Release(permits[taken], outcome)
-			}
+			run.leave(&m.steps[taken], permits[taken], ran)
 		}
 	}()
 	var now time.Duration
@@ -300,30 +326,45 @@ func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocati
 		}
 	}
 	run.begin(m, now)
+	m.start(permits, run.began)
 	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
 }
 
-// releases tells whether there is something to do at the end of a call.
-func (s *Step) releases(p Permit, outcome call.Outcome) bool {
-	return p.Held && (outcome == call.Dropped || !s.OnlyDropped)
+// start tells the steps that want to know that the call runs.
+func (m *method) start(permits []Permit, now time.Duration) {
+	if !m.starts {
+		return
+	}
+	for i := range m.steps {
+		if s := &m.steps[i]; s.Start != nil {
+			permits[i] = s.Start(permits[i], now)
+		}
+	}
 }
 
-// giveBack releases permits, the last first. A release that panics or exits
-// does not keep those before it.
-func (m *method) giveBack(permits []Permit, outcome call.Outcome) {
+// leave is finish or drop.
+func (r *running) leave(s *Step, p Permit, ran bool) {
+	if ran {
+		r.finish(s, p)
+		return
+	}
+	s.drop(p)
+}
+
+// giveBack ends what steps have to do with a call, the last first. One that
+// panics or exits does not keep those before it.
+func (m *method) giveBack(permits []Permit, run *running, ran bool) {
 	n := len(permits)
 	defer func() {
 		if n > 0 {
-			m.giveBack(permits[:n], outcome)
+			m.giveBack(permits[:n], run, ran)
 		}
 	}()
 	for n > 0 {
 		n--
-		if s := &m.steps[n]; s.releases(permits[n], outcome) {
-			s.Release(permits[n], outcome)
-		}
+		run.leave(&m.steps[n], permits[n], ran)
 	}
 }

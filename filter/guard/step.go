@@ -34,6 +34,7 @@ type Rank int
 const (
 	RankGroup     Rank = 100
 	RankAdmission Rank = 200
+	RankBreaker   Rank = 250
 	RankRate      Rank = 300
 	RankHotParam  Rank = 400
 	RankLook      Rank = 500
@@ -99,6 +100,16 @@ type Step struct {
 	// OnlyDropped tells that Release has something to do only for a call that was
 	// dropped; it is not called for another then.
 	OnlyDropped bool
+	// Start, where it is set, is called when the call runs: every step has admitted
+	// it and all waits are over. It gets a reading of the clock and may change the
+	// step's permit. It is not called for a call that only opens a stream.
+	Start func(Permit, time.Duration) Permit
+	// Ended, where it is set, is called at the end of each call that ran, whether or
+	// not its permit is held, and Release only for one that was dropped. It gets a
+	// reading of the clock from when the call began to run, how long it ran, and the
+	// error that it came out with, as it was before anybody looked at it: nil for an
+	// answer, and for a call that panicked, whose outcome is Failure.
+	Ended func(p Permit, outcome call.Outcome, began, elapsed time.Duration, err error)
 }
 
 // Site is the place that steps are built for: one method in one chain.
