@@ -29,15 +29,20 @@ func Schema() []byte {
 		"mode":          withDoc(enumSchema(modeNames), "Holds for all guards: refuse, only count what would be refused, or nothing.", string(Enforce)),
 		"auto-chain":    withDoc(booleanSchema(), "Whether Weir's filters are put into every user service's and reference's chain.", "true"),
 		"on-error":      withDoc(enumSchema([]string{string(Fail), string(Warn)}), "What a fault found at export or refer does.", string(Fail)),
-		"retry-refused": keySchema(keyNamed(RetryRefusedKey)),
+		"retry-refused": keyRef(keyNamed(RetryRefusedKey)),
 		"provider":      sideSchema(Provider),
 		"consumer":      sideSchema(Consumer),
+	}
+	defs := map[string]any{}
+	for _, k := range keys {
+		defs[k.section()] = keySchema(k)
 	}
 	doc := map[string]any{
 		"$schema":    "https://json-schema.org/draft/2020-12/schema",
 		"title":      "Weir in a dubbo-go configuration",
 		"type":       "object",
 		"properties": map[string]any{RootKey: orNull(object(root))},
+		"$defs":      defs,
 		// A dotted key at the top is not read.
 		"patternProperties": map[string]any{`^` + RootKey + `\.`: false},
 		"description":       "The weir section stands beside the dubbo section or in a file of its own. Every value may be a ${NAME:default} placeholder.",
@@ -82,7 +87,7 @@ func levelSchema(side Side, at level) map[string]any {
 		if !k.on(side) || k.levels&at == 0 {
 			continue
 		}
-		s := keySchema(k)
+		s := keyRef(k)
 		if at == atMethod && k.name == ExecutesScopeKey {
 			s = withDoc(enumSchema([]string{string(ScopeMethod), string(ScopeProtocol)}), k.doc, k.def)
 		}
@@ -92,7 +97,7 @@ func levelSchema(side Side, at level) map[string]any {
 		if !k.hasParts() || out[k.section()] == nil {
 			continue
 		}
-		parts := map[string]any{"limit": out[k.section()]}
+		parts := map[string]any{k.plainName(): out[k.section()]}
 		for name, s := range out {
 			if part, ok := cutKey(name, k.section()); ok {
 				parts[part] = s
@@ -102,7 +107,7 @@ func levelSchema(side Side, at level) map[string]any {
 		if clashes := k.clashes(); len(clashes) > 0 {
 			whole["not"] = map[string]any{"anyOf": clashes}
 		}
-		out[k.section()] = map[string]any{"description": k.doc, "anyOf": []any{parts["limit"], whole}}
+		out[k.section()] = map[string]any{"description": k.doc, "anyOf": []any{parts[k.plainName()], whole}}
 	}
 	return out
 }
@@ -111,7 +116,7 @@ func levelSchema(side Side, at level) map[string]any {
 func (k *key) clashes() []any {
 	part := func(name string) string {
 		if name == k.section() {
-			return "limit"
+			return k.plainName()
 		}
 		part, _ := cutKey(name, k.section())
 		return part
@@ -134,6 +139,11 @@ func cutKey(name, parent string) (string, bool) {
 	return "", false
 }
 
+// keyRef refers to the schema of a key, which stands in the document once.
+func keyRef(k *key) map[string]any { return map[string]any{"$ref": defsPath + k.section()} }
+
+const defsPath = "#/$defs/"
+
 func keySchema(k *key) map[string]any {
 	var s map[string]any
 	switch k.kind {
@@ -149,6 +159,16 @@ func keySchema(k *key) map[string]any {
 		}}
 	case "rate":
 		s = placeholder(`^(0|[1-9][0-9]*)/(ms|s|m|h|` + durationPattern + `)$`)
+	case "ratio":
+		s = map[string]any{"anyOf": []any{
+			map[string]any{"type": "number", "minimum": 0, "maximum": 1},
+			placeholder(ratioPattern),
+		}}
+	case "list":
+		s = listSchema(k)
+	case "name":
+		// A number is read as its text.
+		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(namePattern)}, "not": map[string]any{"pattern": noName, "type": "string"}}
 	case "boolean":
 		s = booleanSchema()
 	default:
@@ -162,10 +182,36 @@ func numberPattern(k *key) string {
 	switch {
 	case k.kind == "integer" && k.min < 0:
 		return `^-?(0|[1-9][0-9]{0,9})$`
-	case k.kind == "integer":
+	case k.kind == "integer" && k.min == 0:
 		return `^(-?0|[1-9][0-9]{0,9})$`
+	case k.kind == "integer" && k.max == maxShort:
+		return `^([1-9][0-9]{0,2}|1000)$`
+	case k.kind == "integer":
+		return `^[1-9][0-9]{0,9}$`
+	case k.max == maxGrowth:
+		return `^([1-9](\.[0-9]*)?|10(\.0*)?)$`
 	}
 	return `^(0(\.[0-9]*)?|\.[0-9]+|1(\.0*)?)$`
+}
+
+// ratioPattern is a ratio in quotes or in percent.
+const ratioPattern = `^(0(\.[0-9]{0,6})?|\.[0-9]{1,6}|1(\.0{0,6})?|((0|[1-9][0-9]?)(\.[0-9]{0,4})?|\.[0-9]{1,4}|100(\.0{0,4})?)%)$`
+
+// listSchema is a sequence of words, or a text in which commas part them. That a
+// word must not stand there twice it can say of the sequence only.
+func listSchema(k *key) map[string]any {
+	word := strings.Join(k.words, "|")
+	if k.pattern != "" {
+		word += "|" + k.pattern
+	}
+	word = "(" + word + ")"
+	return map[string]any{"anyOf": []any{
+		map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": map[string]any{"anyOf": []any{
+			map[string]any{"enum": k.words},
+			placeholder("^" + word + "$"),
+		}}},
+		placeholder("^" + word + "( *, *" + word + ")*$"),
+	}}
 }
 
 // durationPattern is the form of a duration as Go writes it. Its range is more
