@@ -23,8 +23,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir/conf"
-	_ "github.com/weir-go/weir/filter/activelimit"  // registers its filter
-	_ "github.com/weir-go/weir/filter/executelimit" // registers its filter
+	_ "github.com/weir-go/weir/filter/activelimit"    // registers its filter
+	_ "github.com/weir-go/weir/filter/circuitbreaker" // registers its filter
+	_ "github.com/weir-go/weir/filter/executelimit"   // registers its filter
 	"github.com/weir-go/weir/filter/guard"
 	_ "github.com/weir-go/weir/filter/tpslimit" // registers its filter
 	"github.com/weir-go/weir/internal/chain"

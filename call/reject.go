@@ -35,6 +35,21 @@ const (
 	ReasonCancelled = "cancelled"
 	// ReasonRate is a limit of calls per interval that was reached.
 	ReasonRate = "rate"
+	// ReasonErrorRatio, ReasonSlowRatio, ReasonErrorCount and
+	// ReasonConsecutiveErrors are a breaker that is open, and what opened it. Limit
+	// and Observed of the ratios are whole percents, rounded down.
+	ReasonErrorRatio        = "error-ratio"
+	ReasonSlowRatio         = "slow-ratio"
+	ReasonErrorCount        = "error-count"
+	ReasonConsecutiveErrors = "consecutive-errors"
+	// ReasonProbesFailed is a breaker that is open again because too few of the
+	// calls that it let through were healthy: Observed where Limit were wanted.
+	ReasonProbesFailed = "probes-failed"
+	// ReasonProbing is a breaker that is half-open, and as many calls as it lets
+	// through run.
+	ReasonProbing = "probing"
+	// ReasonForced is a breaker that somebody holds open.
+	ReasonForced = "forced"
 )
 
 // AnyMethod stands in a resource for all methods of a service.

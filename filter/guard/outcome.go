@@ -44,6 +44,9 @@ func outcomeOf(ctx context.Context, err error, failBusiness bool) (outcome call.
 	}
 	var te *triple_protocol.Error
 	if errors.As(err, &te) && te != nil {
+		if te.Code() == triple_protocol.CodeCanceled && ctx.Err() == nil {
+			return call.Failure // whoever gave it up was not the caller
+		}
 		return tripleOutcome(te.Code(), failBusiness)
 	}
 	var re runtime.Error
@@ -94,6 +97,17 @@ func exceptionClass(err error) string {
 		return gv.ExceptionClass
 	}
 	return ""
+}
+
+// ErrorKind is the exception class of an error, and the name of its Triple code;
+// each is "" where it has none.
+func ErrorKind(err error) (class, code string) {
+	defer notNil(func() { class, code = "", "" })
+	var te *triple_protocol.Error
+	if errors.As(err, &te) && te != nil {
+		code = te.Code().String()
+	}
+	return exceptionClass(err), code
 }
 
 // readTimeout is the text of the error by which the dubbo protocol's client

@@ -16,9 +16,7 @@ package tpslimit
 
 import (
 	"fmt"
-	"math/bits"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/call"
@@ -148,14 +146,15 @@ func steps(site guard.Site) []guard.Step {
 		site.Runtime().ConfigError(fmt.Errorf("service=%s method=%s: tps is not enforced: %w", site.Service, method, err))
 		return nil
 	}
-	s := &stage{use: uses.Get(key, func() *use { return &use{e} }), limiter: limiter, site: site, longest: l.Interval + time.Millisecond, reject: call.RejectError{
+	s := &stage{use: uses.Get(key, func() *use { return &use{e} }), limiter: limiter}
+	// A window of fixed ends right after the interval.
+	s.refusals = site.NewRefusals(call.RejectError{
 		Guard:    Policy,
 		Resource: call.Resource(site.Service, method),
 		Reason:   call.ReasonRate,
 		Limit:    int64(l.Rate),
 		Observed: int64(l.Rate),
-	}}
-	s.refusal(0) // its counters are there from the beginning
+	}, tps.ErrLimitReached, l.Interval+time.Millisecond)
 	step := guard.Step{
 		Policy: Policy, Rank: guard.RankRate, Observe: l.Mode == conf.Observe,
 		Clock: true, Take: s.take, Release: s.release, OnlyDropped: true,
@@ -173,14 +172,8 @@ type stage struct {
 	use     *use // owned
 	limiter tps.Limiter
 	sliding *tps.Sliding
-	site    guard.Site
-	reject  call.RejectError
-	// longest is what a refusal says at most: a window of fixed ends right after
-	// the interval.
-	longest time.Duration
 
-	// refusals are made once for each step of their retry-after.
-	refusals [retrySteps]atomic.Pointer[guard.Refusal]
+	refusals *guard.Refusals
 }
 
 func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
@@ -193,7 +186,7 @@ func (s *stage) takeSliding(guard.Call) (guard.Permit, *guard.Refusal) {
 
 func (s *stage) permit(d tps.Decision) (guard.Permit, *guard.Refusal) {
 	if !d.Admitted {
-		return guard.Permit{At: d.At}, s.refusal(d.RetryAfter())
+		return guard.Permit{At: d.At}, s.refusals.After(d.RetryAfter())
 	}
 	mark, epoch := d.Ticket()
 	return guard.Permit{Held: true, At: d.At, Token: uint64(mark), Mark: epoch}, nil
@@ -204,37 +197,4 @@ func (s *stage) release(p guard.Permit, outcome call.Outcome) {
 	if outcome == call.Dropped {
 		s.limiter.GiveBack(tps.Admission(p.At, int64(p.Token), p.Mark))
 	}
-}
-
-func (s *stage) refusal(retryAfter time.Duration) *guard.Refusal {
-	i, rounded := retryStep(retryAfter)
-	if r := s.refusals[i].Load(); r != nil {
-		return r
-	}
-	reject := s.reject
-	reject.RetryAfter = min(rounded, max(s.longest, retryAfter))
-	r := s.site.NewRefusal(reject, tps.ErrLimitReached)
-	if !s.refusals[i].CompareAndSwap(nil, r) {
-		return s.refusals[i].Load()
-	}
-	return r
-}
-
-// retrySteps are those that retryStep knows: four in each power of two of
-// milliseconds.
-const retrySteps = 4 * 40
-
-// retryStep rounds a retry-after up by a quarter at most, to a step of whole
-// milliseconds, and numbers it.
-func retryStep(d time.Duration) (int, time.Duration) {
-	ms := uint64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
-	if ms < 4 {
-		return int(ms), time.Duration(ms) * time.Millisecond
-	}
-	shift := bits.Len64(ms) - 3 // three leading bits are kept
-	ms += 1<<shift - 1
-	shift = bits.Len64(ms) - 3
-	top := ms >> shift // 4 to 7
-	i := min(4*(shift+1)+int(top-4), retrySteps-1)
-	return i, time.Duration(top<<shift) * time.Millisecond
 }

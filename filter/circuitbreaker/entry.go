@@ -1,0 +1,159 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package circuitbreaker
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/breaker"
+	"github.com/weir-go/weir/internal/weakmap"
+)
+
+// Key names what shares one breaker.
+type Key struct {
+	Side conf.Side
+	// Reference tells a consumer's references apart.
+	Reference uint64
+	// Service is dubbo's service key. Method is "*" for names that the service does
+	// not have; the case of its first letter is folded.
+	Service, Method string
+	// Address is the provider's, "" where all addresses share a breaker.
+	Address string
+
+	runtime *guard.Runtime
+}
+
+// entry is what plans own, and the reference or the process where the breaker
+// belongs to them.
+type entry struct {
+	// Breaker is set by the first set, before which no plan has the entry.
+	*breaker.Breaker
+	teller *teller
+
+	mu sync.Mutex
+	// Guarded by mu.
+	method  string        // as the service spells it
+	version uint64        // of the configuration that the rules are of
+	inForce bool          // until the policy is taken away
+	alive   []func() bool // the chains that use it
+}
+
+func keyOf(site guard.Site) Key {
+	k := Key{
+		Side: site.Side, Reference: site.Reference, Service: site.Service, Method: conf.MethodKey(site.Method), Address: site.Address,
+		runtime: site.Runtime(),
+	}
+	if site.Policy.Breaker.Scope == conf.ScopeService {
+		k.Address = ""
+	}
+	return k
+}
+
+// set has the breaker go by what a version of the configuration says. An older
+// one than it goes by already changes nothing.
+func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
+		e.method = site.Method // a name that is only configured has its first letter folded
+	}
+	e.alive = append(slices.DeleteFunc(e.alive, func(alive func() bool) bool { return !alive() }), site.Alive())
+	if site.Version() < e.version {
+		return nil
+	}
+	if e.Breaker == nil {
+		b, err := breaker.New(rules, guard.Now(), breaker.WithListener(e.teller.tell))
+		if err != nil {
+			return err
+		}
+		e.Breaker = b
+	}
+	if err := e.Update(rules, force, guard.Now()); err != nil {
+		return err
+	}
+	e.version, e.inForce = site.Version(), true
+	e.teller.name(e.method)
+	return nil
+}
+
+// unset forgets what was counted: nobody asks the breaker from this version on.
+func (e *entry) unset(version uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if version <= e.version || !e.inForce {
+		return
+	}
+	e.version, e.inForce = version, false
+	e.Reset(guard.Now())
+}
+
+// used tells whether a chain that is in use goes by the breaker.
+func (e *entry) used() (method string, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.alive = slices.DeleteFunc(e.alive, func(alive func() bool) bool { return !alive() })
+	return e.method, e.inForce && len(e.alive) > 0
+}
+
+var entries weakmap.Map[Key, entry]
+
+// Breakers calls f for each breaker of a runtime that is in force, with the method
+// as its service spells it.
+func Breakers(rt *guard.Runtime, f func(Key, breaker.Stats)) {
+	rt.Refresh()
+	now := guard.Now()
+	entries.Range(func(k Key, e *entry) bool {
+		if k.runtime != rt {
+			return true
+		}
+		if method, ok := e.used(); ok {
+			k.Method = method
+			f(k, e.Stats(now))
+		}
+		return true
+	})
+}
+
+// Changes count how often breakers of a method entered each state.
+type Changes struct {
+	entered [breaker.HalfOpen + 1]atomic.Int64
+}
+
+// To is how often a state was entered.
+func (c *Changes) To(s breaker.State) int64 { return c.entered[s].Load() }
+
+// ChangesKey names whose changes are counted together.
+type ChangesKey struct {
+	Side            conf.Side
+	Service, Method string
+
+	runtime *guard.Runtime
+}
+
+var changes weakmap.Map[ChangesKey, Changes]
+
+// AllChanges calls f for the changes of each method of a runtime.
+func AllChanges(rt *guard.Runtime, f func(ChangesKey, *Changes)) {
+	changes.Range(func(k ChangesKey, c *Changes) bool {
+		if k.runtime == rt {
+			f(k, c)
+		}
+		return true
+	})
+}
