@@ -22,9 +22,11 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/activelimit"
+	"github.com/weir-go/weir/filter/circuitbreaker"
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/filter/tpslimit"
+	"github.com/weir-go/weir/internal/breaker"
 	"github.com/weir-go/weir/internal/transport"
 	"github.com/weir-go/weir/rpcstatus"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
@@ -48,6 +50,8 @@ type State struct {
 	Methods []MethodState `json:"methods"`
 	// Limits are those in force, sorted.
 	Limits []LimitState `json:"limits"`
+	// Breakers are those in force, sorted.
+	Breakers []BreakerState `json:"breakers"`
 	// ConfigErrors counts faults that were met while running.
 	ConfigErrors int64 `json:"configErrors"`
 	// LateResponses counts replies on the dubbo protocol that came after their
@@ -113,6 +117,44 @@ type LimitState struct {
 	Burst     int64          `json:"burst,omitempty"`
 }
 
+// BreakerState is one circuit breaker.
+type BreakerState struct {
+	Side    string `json:"side"`
+	Service string `json:"service"`
+	Method  string `json:"method"`
+	// Reference tells a consumer's references apart, and Address the provider; it is
+	// empty where all addresses share a breaker.
+	Reference uint64 `json:"reference,omitempty"`
+	Address   string `json:"address,omitempty"`
+	// State is closed, open or half-open, and Forced is set when it is held so by
+	// breaker.force.
+	State  string `json:"state"`
+	Forced bool   `json:"forced,omitempty"`
+	// Reason is why the breaker is not closed, as in its refusals; Limit and Observed
+	// are the bound that was met and what met it.
+	Reason   string `json:"reason,omitempty"`
+	Limit    int64  `json:"limit,omitempty"`
+	Observed int64  `json:"observed,omitempty"`
+	// NextProbe is how long an open breaker will still refuse every call; 0 is that the
+	// next call will probe, or that it is held open. In nanoseconds when encoded.
+	NextProbe time.Duration `json:"nextProbeNanos,omitempty"`
+	// Calls, Failures, Timeouts and Slow are those that ended in the window of a
+	// closed breaker; timeouts are among the failures. Refused are the calls that the
+	// other side refused in that time, which are not among them.
+	Calls    int64 `json:"calls"`
+	Failures int64 `json:"failures"`
+	Timeouts int64 `json:"timeouts"`
+	Slow     int64 `json:"slow"`
+	Refused  int64 `json:"refused"`
+	// Hung are the calls that run for longer than breaker.slow-call.
+	Hung int64 `json:"hung"`
+	// Probes are those that run; Healthy and Unhealthy are those of the round that
+	// have ended.
+	Probes    int `json:"probes,omitempty"`
+	Healthy   int `json:"healthy,omitempty"`
+	Unhealthy int `json:"unhealthy,omitempty"`
+}
+
 // Snapshot tells every effective setting and where it came from, and what was
 // counted. Calls go on meanwhile, so counts may be a few calls apart.
 func Snapshot() State { return snapshot(guard.Process()) }
@@ -141,6 +183,7 @@ func snapshot(rt *guard.Runtime) State {
 		})
 	})
 	s.Limits = append(s.Limits, limitStates(rt)...)
+	s.Breakers = breakerStates(rt)
 	slices.SortFunc(s.Methods, func(a, b MethodState) int {
 		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
 			cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Reference, b.Reference))
@@ -151,6 +194,31 @@ func snapshot(rt *guard.Runtime) State {
 			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address))
 	})
 	return s
+}
+
+func breakerStates(rt *guard.Runtime) []BreakerState {
+	out := []BreakerState{}
+	now := guard.Now()
+	circuitbreaker.Breakers(rt, func(k circuitbreaker.Key, st breaker.Stats) {
+		b := BreakerState{
+			Side: k.Side.String(), Service: k.Service, Method: k.Method, Reference: k.Reference, Address: k.Address,
+			State: st.State.String(), Forced: st.Force != breaker.Free, Limit: st.Cause.Limit, Observed: st.Cause.Observed,
+			Calls: st.Calls, Failures: st.Failures, Timeouts: st.Timeouts, Slow: st.Slow, Refused: st.Refused, Hung: st.Hung,
+			Probes: st.Probes, Healthy: st.Healthy, Unhealthy: st.Unhealthy,
+		}
+		if st.Cause.Reason != breaker.None {
+			b.Reason = st.Cause.Reason.String()
+		}
+		if st.Until > 0 {
+			b.NextProbe = max(st.Until-now, 0)
+		}
+		out = append(out, b)
+	})
+	slices.SortFunc(out, func(a, b BreakerState) int {
+		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
+			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address))
+	})
+	return out
 }
 
 func limitStates(rt *guard.Runtime) []LimitState {

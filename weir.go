@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/circuitbreaker"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/metrics"
 )
@@ -68,3 +69,14 @@ func Validate(yaml []byte) error {
 // Collector has Weir's metrics, for a program with a Prometheus registry of its
 // own. In the default registry, which dubbo-go serves, they are already.
 func Collector() prometheus.Collector { return metrics.New(guard.Process()) }
+
+// BreakerEvent is a change of a circuit breaker's state.
+type BreakerEvent = circuitbreaker.Event
+
+// OnBreakerChange has f told of every change of state of a circuit breaker: those
+// of one breaker in their order, on a goroutine of its own, so that no call waits
+// for f. f may take its time: 1024 events wait for it, and then the oldest are
+// dropped. A panic of f is logged. stop ends it.
+func OnBreakerChange(f func(BreakerEvent)) (stop func()) {
+	return circuitbreaker.Subscribe(guard.Process(), f)
+}

@@ -85,7 +85,7 @@ func steps(site guard.Site) []guard.Step {
 	s.prepare(rules, force)
 	step := guard.Step{
 		Policy: Policy, Rank: guard.RankBreaker, Observe: p.Mode == conf.Observe, PerInstance: p.Scope == conf.ScopeInstance,
-		Take: s.take, Release: s.release, Ended: s.ended,
+		Take: s.take, Release: s.release, Ended: s.ended, Untimed: rules.SlowRatio == 0 && rules.ProbeUnder == 0,
 	}
 	if rules.SlowRatio > 0 {
 		step.Clock, step.Take, step.Start = true, s.takeAt, s.start
@@ -201,6 +201,9 @@ func (s *stage) ended(p guard.Permit, o call.Outcome, began, elapsed time.Durati
 	res := breaker.Success
 	if o != call.Success || err != nil {
 		res = s.classes.result(o, err)
+	}
+	if elapsed < 0 {
+		began, elapsed = guard.Now(), 0 // nobody has taken the time
 	}
 	s.entry.End(unpack(p.Token), res, elapsed, began+elapsed)
 }

@@ -201,7 +201,7 @@ func (c *chain) newMethod(name string) *method {
 		m.stats = rt.Status.Status(rpcstatus.Key{Side: c.side.String(), Reference: c.refID(), Service: c.serviceKey, Method: name})
 		m.timed = wanted == nil || *wanted
 	}
-	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil })
+	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && !s.Untimed })
 	return m
 }
 

@@ -110,6 +110,9 @@ type Step struct {
 	// error that it came out with, as it was before anybody looked at it: nil for an
 	// answer, and for a call that panicked, whose outcome is Failure.
 	Ended func(p Permit, outcome call.Outcome, began, elapsed time.Duration, err error)
+	// Untimed tells that Ended can do without times: where nobody else wants them
+	// began is 0 and elapsed negative, and the clock is not read for it.
+	Untimed bool
 }
 
 // Site is the place that steps are built for: one method in one chain.

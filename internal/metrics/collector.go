@@ -45,6 +45,9 @@ var (
 	waited       = desc("weir_queue_wait_seconds", "How long calls waited at a guard before they ran or were refused, those that did not wait included.", waitLabels)
 	waiting      = desc("weir_queue_waiting", "Calls that wait now.", waitLabels)
 	wouldWait    = desc("weir_would_wait_total", "Calls that a guard in observe mode would have let wait.", waitLabels)
+	breakers     = desc("weir_breaker_state", "Circuit breakers that are in the state: of each provider address one, or one for all.", append(append([]string{}, siteLabels...), "state"))
+	transitions  = desc("weir_breaker_transitions_total", "How often circuit breakers entered the state.", append(append([]string{}, siteLabels...), "state"))
+	hung         = desc("weir_breaker_hung_calls", "Calls that run for longer than breaker.slow-call.", siteLabels)
 	mode         = desc("weir_mode", "1 for the mode that holds for all guards.", []string{"mode"})
 	configErrors = desc("weir_config_errors_total", "Faults in a configuration that were met while running; the last good one stayed in force.", nil)
 	late         = desc("weir_late_responses_total", "Responses on the dubbo protocol that came after their caller had timed out, and were dropped.", nil)
@@ -66,7 +69,7 @@ func New(rt *guard.Runtime) *Collector { return &Collector{rt} }
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		calls, rejected, byCaller, wouldReject, inflight, elapsed, limit, limitUsed, interval,
-		waited, waiting, wouldWait, mode, configErrors, late,
+		waited, waiting, wouldWait, breakers, transitions, hung, mode, configErrors, late,
 	} {
 		ch <- d
 	}
@@ -96,6 +99,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		out.counter(wouldWait, float64(f.WouldWait), k.Side, k.Service, k.Method, k.Guard)
 	})
 	c.limits(out)
+	c.breakers(out)
 	now, _ := c.runtime.Store.View().Mode()
 	for _, m := range []conf.Mode{conf.Enforce, conf.Observe, conf.Off} {
 		v := 0.0
