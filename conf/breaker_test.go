@@ -139,7 +139,7 @@ func TestFallback(t *testing.T) {
 		e := (&View{}).Resolve(Consumer, exactKey, "m", sideParams(t, Consumer, tt.params...))
 		assert.Equal(t, tt.want, e.Fallback, tt.params)
 	}
-	assert.True(t, FallbackOn(all).Has(OnTimeout|OnFailure))
+	assert.True(t, all.Has(OnTimeout|OnFailure))
 	assert.False(t, OnBreaker.Has(OnRefusal))
 	assert.Equal(t, FallbackPolicy{}, (&View{}).Resolve(Provider, exactKey, "m", sideParams(t, Consumer, "fallback", "x")).Fallback)
 }

@@ -27,6 +27,9 @@ var strategyKeys = []string{BreakerErrorRatioKey, BreakerErrorCountKey, BreakerC
 // breaker resolves each key by itself. off takes away the preset and what would
 // trip at its own level and at wider ones.
 func (r *resolver) breaker(e *Effective) {
+	if !r.some(func(p *Policies) bool { return p.Breaker != nil }) {
+		return // most methods; there is no need to ask for each key
+	}
 	var p Policies
 	for _, k := range breakerKeys {
 		if k.on(r.side) {
@@ -61,6 +64,20 @@ func (r *resolver) breaker(e *Effective) {
 	e.Breaker.Mode = b.Mode.And(global)
 	e.Breaker.part(e)
 	r.breakerNotes(e, b)
+}
+
+// some tells whether has is true of a level that counts for the method.
+func (r *resolver) some(has func(*Policies) bool) bool {
+	of := func(s *Service) bool {
+		m, ok := s.Methods[r.method]
+		return has(&s.Policies) || ok && has(&m)
+	}
+	for i := range r.view.layers {
+		if cfg := r.view.layers[i].cfg; cfg != nil && (has(&cfg.section(r.side).Policies) || slices.ContainsFunc(r.services[i], of)) {
+			return true
+		}
+	}
+	return r.params != nil && of(r.params)
 }
 
 // disarm takes a strategy away.
