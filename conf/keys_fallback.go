@@ -119,6 +119,6 @@ func (r *resolver) fallback(e *Effective) {
 		e.Fallback = FallbackPolicy{Name: f.Name, On: fallbackOn(f.On)}
 	}
 	if on := e.setting(FallbackOnKey); f.Name == "" && on.Value != "" && !r.setBelow(on.Level, FallbackKey) {
-		e.note(FallbackKey, FallbackOnKey+"="+on.Value+" has no effect without "+FallbackKey)
+		e.noteIdle(FallbackKey, FallbackOnKey+"="+on.Value+" has no effect without "+FallbackKey)
 	}
 }

@@ -27,6 +27,9 @@ var strategyKeys = []string{BreakerErrorRatioKey, BreakerErrorCountKey, BreakerC
 // breaker resolves each key by itself. off takes away the preset and what would
 // trip at its own level and at wider ones.
 func (r *resolver) breaker(e *Effective) {
+	if !r.some(func(p *Policies) bool { return p.Breaker != nil }) {
+		return // most methods; there is no need to ask for each key
+	}
 	var p Policies
 	for _, k := range breakerKeys {
 		if k.on(r.side) {
@@ -61,6 +64,20 @@ func (r *resolver) breaker(e *Effective) {
 	e.Breaker.Mode = b.Mode.And(global)
 	e.Breaker.part(e)
 	r.breakerNotes(e, b)
+}
+
+// some tells whether has is true of a level that counts for the method.
+func (r *resolver) some(has func(*Policies) bool) bool {
+	of := func(s *Service) bool {
+		m, ok := s.Methods[r.method]
+		return has(&s.Policies) || ok && has(&m)
+	}
+	for i := range r.view.layers {
+		if cfg := r.view.layers[i].cfg; cfg != nil && (has(&cfg.section(r.side).Policies) || slices.ContainsFunc(r.services[i], of)) {
+			return true
+		}
+	}
+	return r.params != nil && of(r.params)
 }
 
 // disarm takes a strategy away.
@@ -166,7 +183,7 @@ func (r *resolver) breakerNotes(e *Effective, b Breaker) {
 		note("%s=%v is taken as %v: each of the %d %s is a whole number of milliseconds, %v", BreakerWindowKey, window, got.Window, got.Buckets, "buckets", got.BucketWidth())
 	}
 	if slow := e.setting(BreakerSlowCallKey); slow.Value != "" && e.setting(BreakerSlowRatioKey).Value == "" && !r.setBelow(slow.Level, BreakerSlowRatioKey) {
-		note("%s=%s has no effect without %s", BreakerSlowCallKey, slow.Value, BreakerSlowRatioKey)
+		e.noteIdle(BreakerKey, fmt.Sprintf("%s=%s has no effect without %s", BreakerSlowCallKey, slow.Value, BreakerSlowRatioKey))
 	}
 	for _, ratio := range [...]struct {
 		name  string
@@ -196,7 +213,7 @@ func (r *resolver) unusedBreaker(e *Effective) {
 	trips := append([]string{BreakerKey}, strategyKeys...)
 	for _, k := range breakerKeys {
 		if s := e.setting(k.name); s.Value != "" && !r.setBelow(s.Level, trips...) {
-			e.note(BreakerKey, fmt.Sprintf("%s=%s has no effect: nothing trips without one of %s", s.Key, s.Value, strings.Join(trips, ", ")))
+			e.noteIdle(BreakerKey, fmt.Sprintf("%s=%s has no effect: nothing trips without one of %s", s.Key, s.Value, strings.Join(trips, ", ")))
 		}
 	}
 }

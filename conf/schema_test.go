@@ -121,11 +121,11 @@ func (s schema) word(rule map[string]any, word string, arg, value any) bool {
 	case "uniqueItems":
 		seen := map[string]bool{}
 		for _, v := range list {
-			if one := fmt.Sprint(v); seen[one] {
+			one := fmt.Sprint(v)
+			if seen[one] {
 				return false
-			} else {
-				seen[one] = true
 			}
+			seen[one] = true
 		}
 		return true
 	case "minimum":
