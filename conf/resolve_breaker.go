@@ -43,7 +43,7 @@ func (r *resolver) breaker(e *Effective) {
 	off := b.Preset == PresetOff
 	if off {
 		reach := exactness(e.setting(BreakerKey).Level)
-		for _, name := range strategyKeys {
+		for _, name := range append([]string{BreakerForceKey}, strategyKeys...) {
 			if exactness(e.setting(name).Level) <= reach {
 				b.disarm(name)
 			}
@@ -91,12 +91,14 @@ func (b *Breaker) disarm(name string) {
 		b.ConsecutiveErrors = nil
 	case BreakerSlowRatioKey:
 		b.SlowRatio = nil
+	case BreakerForceKey:
+		b.Force = ""
 	}
 }
 
-// armed tells whether there is a strategy.
+// armed tells whether there is a strategy, or somebody who holds the breaker open.
 func (b *Breaker) armed() bool {
-	return or(b.ErrorRatio) > 0 || or(b.ErrorCount) > 0 || or(b.ConsecutiveErrors) > 0 || or(b.SlowRatio) > 0
+	return b.Force == ForceOpen || or(b.ErrorRatio) > 0 || or(b.ErrorCount) > 0 || or(b.ConsecutiveErrors) > 0 || or(b.SlowRatio) > 0
 }
 
 // effective fills in the preset and the defaults, and puts right what does not
@@ -193,7 +195,7 @@ func (r *resolver) breakerNotes(e *Effective, b Breaker) {
 			note("%s=1 trips when it is just met, although %s is %s: nothing is above it", ratio.name, BreakerBoundaryKey, BoundaryAbove)
 		}
 	}
-	if got.ErrorRatio == 0 && got.SlowRatio == 0 && got.ErrorCount == 0 && got.ConsecutiveErrors == 0 {
+	if got.ErrorRatio == 0 && got.SlowRatio == 0 && got.ErrorCount == 0 && got.ConsecutiveErrors == 0 && got.Preset != "" {
 		note("%s=%s never trips: %s is 0", BreakerKey, got.Preset, BreakerErrorRatioKey)
 	}
 	if got.Force == ForceOpen && got.Mode == Enforce {

@@ -100,6 +100,7 @@ func (e *entry) unset(version uint64) {
 		return
 	}
 	e.version, e.inForce = version, false
+	_ = e.Update(e.Rules(), breaker.Free, guard.Now()) // its own rules are right
 	e.Reset(guard.Now())
 }
 

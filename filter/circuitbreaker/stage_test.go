@@ -277,6 +277,7 @@ func TestWhatCounts(t *testing.T) {
 		{name: "unimplemented", err: func(*chain) error { return code(triple_protocol.CodeUnimplemented) }, want: failure, also: "ignore=unimplemented,failure", otherwise: no},
 		{name: "not found", err: func(*chain) error { return code(triple_protocol.CodeNotFound) }, want: success, also: "failures=not_found", otherwise: failure},
 		{name: "business", err: func(*chain) error { return code(triple_protocol.CodeBizError) }, want: success, also: "failures=business", otherwise: failure},
+		{name: "business by code", err: func(*chain) error { return code(triple_protocol.CodeBizError) }, want: success, also: "failures=biz_error;ignore=business", otherwise: failure},
 		{name: "business to ignore", err: func(*chain) error { return code(triple_protocol.CodeBizError) }, want: success, also: "ignore=business", otherwise: no},
 		{name: "exception", err: func(*chain) error { return exception("org.demo.NoStockException") }, want: success, also: "failures=org.demo.NoStockException", otherwise: failure},
 		{name: "package", err: func(*chain) error { return exception("org.demo.stock.NoStockException") }, want: success, also: "failures=org.demo.*", otherwise: failure},
@@ -459,6 +460,13 @@ func TestConfigurationChanges(t *testing.T) {
 		section("error-count: 3")
 		c.calls(t, 2, broken)
 		require.EqualValues(t, 2, c.stats(t).Failures, "what was counted before is forgotten")
+		section("force: open")
+		require.Equal(t, call.ReasonForced, c.refused(t).Reason)
+		section("mode: off")
+		c.calls(t, 9, broken)
+		section("error-count: 3")
+		c.calls(t, 2, broken)
+		require.EqualValues(t, 2, c.stats(t).Failures, "nobody holds it open any more")
 		c.rt.Store.SetEnvMode(conf.Off)
 		c.calls(t, 9, broken)
 		runtime.KeepAlive(c.guard)

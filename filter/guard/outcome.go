@@ -27,6 +27,7 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
 )
 
 // outcomeOf says how a call ended whose error is no refusal. Business errors
@@ -99,13 +100,18 @@ func exceptionClass(err error) string {
 	return ""
 }
 
-// ErrorKind is the exception class of an error, and the name of its Triple code;
-// each is "" where it has none.
+// codeWords are the names of Triple's codes, from the first.
+var codeWords = conf.CodeWords()
+
+// ErrorKind is the exception class of an error, and its Triple code as it stands in
+// a configuration; each is "" where it has none.
 func ErrorKind(err error) (class, code string) {
 	defer notNil(func() { class, code = "", "" })
 	var te *triple_protocol.Error
 	if errors.As(err, &te) && te != nil {
-		code = te.Code().String()
+		if i := int(te.Code()) - 1; i >= 0 && i < len(codeWords) {
+			code = codeWords[i]
+		}
 	}
 	return exceptionClass(err), code
 }
