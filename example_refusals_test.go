@@ -32,6 +32,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
 )
 
 // The Go of docs/refusals.md stands in this file, and TestTheGoOfTheDocsIsTested
@@ -119,6 +120,8 @@ func advice(refusal *call.RejectError) string {
 		return fmt.Sprintf("waited %v for one of %d slots", refusal.Waited, refusal.Limit)
 	case refusal.Reason == call.ReasonCancelled:
 		return "its own caller gave up"
+	case refusal.Guard == conf.BreakerKey:
+		return "the dependency is not well: " + refusal.Reason
 	}
 	return refusal.Error() // a guard of a later version
 }

@@ -41,6 +41,8 @@
 //	          SayHello: {breaker: {slow-ratio: 50%, slow-call: 800ms}}
 //	          Upload: {breaker: off}
 //
+// It is in one of three states:
+//
 //	       error-ratio, error-count, consecutive-errors or slow-ratio is met
 //	Closed ───────────────────────────────────────────────────▶ Open
 //	  ▲ ▲                                                        │  ▲
