@@ -197,7 +197,7 @@ func TestWhatIsCounted(t *testing.T) {
 // Every metric is described, and is there from the first call on, at 0.
 func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	c := &chains{rt: guard.NewRuntime()}
-	own := map[string]string{"actives": "1", "tps": "5"}
+	own := map[string]string{"actives": "1", "tps": "5", "breaker": "standard"}
 	require.NoError(t, c.chain(t, conf.Consumer, "1", reference(t, own), own)(func() {}))
 	provider := c.chain(t, conf.Provider, "1", nil, map[string]string{"executes": "4", "tps": "1"})
 	require.NoError(t, provider(func() {}))
