@@ -123,7 +123,7 @@ func serviceURL(service string, params map[string]string) *common.URL {
 	u := common.NewURLWithOptions(opts...)
 	own := map[string]string{"weir.stats": u.GetParam("weir.stats", "false")}
 	for k, v := range params {
-		if strings.HasPrefix(k, "actives") || strings.HasPrefix(k, "tps") {
+		if strings.HasPrefix(k, "actives") || strings.HasPrefix(k, "tps") || strings.HasPrefix(k, "breaker") {
 			own[k] = v
 		}
 	}

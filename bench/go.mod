@@ -8,6 +8,7 @@ require (
 	github.com/alibaba/sentinel-golang v1.0.4
 	github.com/dubbogo/gost v1.14.3
 	github.com/failsafe-go/failsafe-go v0.9.8
+	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/weir-go/weir v0.0.0
 	go.uber.org/zap v1.21.0
 	golang.org/x/sync v0.21.0
