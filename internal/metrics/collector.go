@@ -46,6 +46,7 @@ var (
 	waiting      = desc("weir_queue_waiting", "Calls that wait now.", waitLabels)
 	wouldWait    = desc("weir_would_wait_total", "Calls that a guard in observe mode would have let wait.", waitLabels)
 	mode         = desc("weir_mode", "1 for the mode that holds for all guards.", []string{"mode"})
+	fallbacks    = desc("weir_fallbacks_total", "Failed calls that came to their fallback, by how it ended: answered, failed, panicked.", append(append([]string{}, siteLabels...), "fallback", "outcome"))
 	configErrors = desc("weir_config_errors_total", "Faults in a configuration that were met while running; the last good one stayed in force.", nil)
 	late         = desc("weir_late_responses_total", "Responses on the dubbo protocol that came after their caller had timed out, and were dropped.", nil)
 )
@@ -66,7 +67,7 @@ func New(rt *guard.Runtime) *Collector { return &Collector{rt} }
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		calls, rejected, byCaller, wouldReject, inflight, elapsed, limit, limitUsed, interval,
-		waited, waiting, wouldWait, mode, configErrors, late,
+		waited, waiting, wouldWait, fallbacks, mode, configErrors, late,
 	} {
 		ch <- d
 	}
@@ -94,6 +95,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		f := w.Figures()
 		out.histogram(waited, f, k.Side, k.Service, k.Method, k.Guard)
 		out.counter(wouldWait, float64(f.WouldWait), k.Side, k.Service, k.Method, k.Guard)
+	})
+	c.runtime.Fallbacks(func(k guard.FallbackKey, f *guard.FallbackCounts) {
+		for outcome, n := range map[string]int64{"answered": f.Answered(), "failed": f.Failed(), "panicked": f.Panicked()} {
+			out.counter(fallbacks, float64(n), k.Side, k.Service, k.Method, k.Fallback, outcome)
+		}
 	})
 	c.limits(out)
 	now, _ := c.runtime.Store.View().Mode()
