@@ -158,10 +158,7 @@ func (r *Report) notes() []string {
 			if a.service == (ServiceKey{}) {
 				where = fmt.Sprintf("side=%s ", a.side)
 			}
-			if e.TPS.Own {
-				where += "method=" + method + " "
-			}
-			for _, note := range e.Notes() {
+			for _, note := range e.NotesOf(method) {
 				if text := plain(where + note); !slices.Contains(notes, text) && len(notes) < maxFaults {
 					notes = append(notes, text)
 				}

@@ -16,7 +16,9 @@ package conf
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -40,6 +42,10 @@ type Effective struct {
 	Actives WaitLimit
 	// TPS is the limit of calls per interval.
 	TPS RateLimit
+	// Breaker is the breaker of the method.
+	Breaker BreakerPolicy
+	// Fallback is what answers for calls of a consumer.
+	Fallback FallbackPolicy
 	// RetryRefused is the ratio of the reference.
 	RetryRefused float64
 	// Stats is nil when no source says anything.
@@ -49,6 +55,24 @@ type Effective struct {
 	// Settings tells every value that some source set and that counts, once. A
 	// key is there twice where two values hold side by side.
 	Settings []Setting
+
+	// notes were made when it was resolved.
+	notes []note
+}
+
+// note is what a user should know, in one line.
+type note struct {
+	text string
+	// own is set when it is about settings of the method's own.
+	own bool
+}
+
+// note adds what is to be told of the settings that begin with a key.
+func (e *Effective) note(key, text string) {
+	own := slices.ContainsFunc(e.Settings, func(s Setting) bool {
+		return s.Level == levelName(atMethod) && (s.Key == key || strings.HasPrefix(s.Key, key+"."))
+	})
+	e.notes = append(e.notes, note{text, own})
 }
 
 // Limit is a limit of running calls in effect.
@@ -115,6 +139,36 @@ func (l RateLimit) burst(wanted int) int {
 // what was meant. Each is for one line of the log at start. Methods that share a
 // budget have the same ones.
 func (e Effective) Notes() []string {
+	var texts []string
+	for _, n := range e.allNotes() {
+		texts = append(texts, n.text)
+	}
+	return texts
+}
+
+// NotesOf are [Effective.Notes] for a log of all methods: those about settings of
+// the method's own begin with its name. The rest are the same for every method
+// that has none.
+func (e Effective) NotesOf(method string) []string {
+	var texts []string
+	for _, n := range e.allNotes() {
+		if n.own {
+			n.text = "method=" + method + " " + n.text
+		}
+		texts = append(texts, n.text)
+	}
+	return texts
+}
+
+func (e Effective) allNotes() []note {
+	var notes []note
+	for _, text := range e.tpsNotes() {
+		notes = append(notes, note{text, e.TPS.Own})
+	}
+	return append(notes, e.notes...)
+}
+
+func (e Effective) tpsNotes() []string {
 	if !e.TPS.Set || e.TPS.Rate == 0 {
 		return nil
 	}

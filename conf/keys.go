@@ -24,29 +24,54 @@ import (
 
 // Keys as they stand in params and, nested, in the weir section.
 const (
-	ExecutesKey       = "executes"
-	ExecutesScopeKey  = "executes.scope"
-	ExecutesModeKey   = "executes.mode"
-	ActivesKey        = "actives"
-	ActivesWaitKey    = "actives.wait"
-	ActivesModeKey    = "actives.mode"
-	TPSKey            = "tps"
-	TPSRateKey        = "tps.rate"
-	TPSIntervalKey    = "tps.interval"
-	TPSAlgorithmKey   = "tps.algorithm"
-	TPSBurstKey       = "tps.burst"
-	TPSScopeKey       = "tps.scope"
-	TPSModeKey        = "tps.mode"
-	RetryRefusedKey   = "weir.retry-refused"
-	StatsKey          = "weir.stats"
-	BusinessErrorsKey = "weir.business-errors"
+	ExecutesKey                 = "executes"
+	ExecutesScopeKey            = "executes.scope"
+	ExecutesModeKey             = "executes.mode"
+	ActivesKey                  = "actives"
+	ActivesWaitKey              = "actives.wait"
+	ActivesModeKey              = "actives.mode"
+	TPSKey                      = "tps"
+	TPSRateKey                  = "tps.rate"
+	TPSIntervalKey              = "tps.interval"
+	TPSAlgorithmKey             = "tps.algorithm"
+	TPSBurstKey                 = "tps.burst"
+	TPSScopeKey                 = "tps.scope"
+	TPSModeKey                  = "tps.mode"
+	BreakerKey                  = "breaker"
+	BreakerErrorRatioKey        = "breaker.error-ratio"
+	BreakerErrorCountKey        = "breaker.error-count"
+	BreakerConsecutiveErrorsKey = "breaker.consecutive-errors"
+	BreakerSlowRatioKey         = "breaker.slow-ratio"
+	BreakerSlowCallKey          = "breaker.slow-call"
+	BreakerMinCallsKey          = "breaker.min-calls"
+	BreakerWindowKey            = "breaker.window"
+	BreakerBucketsKey           = "breaker.buckets"
+	BreakerBoundaryKey          = "breaker.boundary"
+	BreakerOpenForKey           = "breaker.open-for"
+	BreakerOpenJitterKey        = "breaker.open-jitter"
+	BreakerOpenGrowthKey        = "breaker.open-growth"
+	BreakerOpenMaxKey           = "breaker.open-max"
+	BreakerProbesKey            = "breaker.probes"
+	BreakerProbeSuccessesKey    = "breaker.probe-successes"
+	BreakerProbeUnderKey        = "breaker.probe-under"
+	BreakerProbeTimeoutKey      = "breaker.probe-timeout"
+	BreakerFailuresKey          = "breaker.failures"
+	BreakerIgnoreKey            = "breaker.ignore"
+	BreakerScopeKey             = "breaker.scope"
+	BreakerForceKey             = "breaker.force"
+	BreakerModeKey              = "breaker.mode"
+	FallbackKey                 = "fallback"
+	FallbackOnKey               = "fallback.on"
+	RetryRefusedKey             = "weir.retry-refused"
+	StatsKey                    = "weir.stats"
+	BusinessErrorsKey           = "weir.business-errors"
 
 	paramsPrefix = "weir."
 )
 
 // families are the beginnings of names that are Weir's whether or not there is
 // such a key.
-var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + ".", TPSKey + "."}
+var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + ".", TPSKey + ".", BreakerKey + ".", FallbackKey + "."}
 
 // level is a bit per place where a key may stand.
 type level uint8
@@ -63,7 +88,7 @@ type key struct {
 	name    string // in params; the section drops the prefix "weir."
 	sides   []Side
 	levels  level
-	kind    string // integer, number, boolean or string as in JSON Schema, or duration, or rate
+	kind    string // integer, number, boolean or string as in JSON Schema, or duration, rate, ratio, list or name
 	enum    []string
 	min     float64 // of a number; of a duration in nanoseconds
 	max     float64
@@ -74,6 +99,23 @@ type key struct {
 	get     func(*Policies) (string, bool)
 	// standsFor are the keys that this one sets. It must not stand beside one.
 	standsFor []string
+	// plain is the name of the key's own value where it is written as a map with
+	// its parts; "" is limit.
+	plain string
+	// words may stand in a list, and what other takes, which pattern describes.
+	words   []string
+	other   func(string) bool
+	pattern string
+	// apart is the list that must not have a word of this one.
+	apart string
+}
+
+// plainName is the name of the key's own value in a map.
+func (k *key) plainName() string {
+	if k.plain != "" {
+		return k.plain
+	}
+	return "limit"
 }
 
 // section is the key's name in the weir section.
@@ -112,7 +154,7 @@ var (
 )
 
 // keys is the table of all settings that stand at a level.
-var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, otherKeys)
+var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, breakerKeys, fallbackKeys, otherKeys)
 
 // otherKeys are about tries on another instance and about statistics.
 var otherKeys = []*key{
@@ -121,12 +163,7 @@ var otherKeys = []*key{
 		kind: "number", min: 0, max: 1, allowed: allowedRatio, def: "0.1",
 		doc: "Share of a reference's calls that may be refused a second time by another instance. 0 turns tries on another instance off.",
 		set: setter(parseRatio, func(p *Policies, f float64) { p.RetryRefused = &f }),
-		get: func(p *Policies) (string, bool) {
-			if p.RetryRefused == nil {
-				return "", false
-			}
-			return strconv.FormatFloat(*p.RetryRefused, 'f', -1, 64), true
-		},
+		get: func(p *Policies) (string, bool) { return decimal(p.RetryRefused) },
 	},
 	{
 		name: StatsKey, sides: both, levels: anywhere,
@@ -172,7 +209,7 @@ func modeRow(name string, sides []Side, at func(*Policies) *Mode, get func(*Poli
 	}
 }
 
-// whole, span and word are a row's get for a value that may not be set.
+// whole, span, share, decimal and word are a row's get for a value that may not be set.
 func whole(n *int) (string, bool) {
 	if n == nil {
 		return "", false
@@ -185,6 +222,20 @@ func span(d *time.Duration) (string, bool) {
 		return "", false
 	}
 	return d.String(), true
+}
+
+func share(r *Ratio) (string, bool) {
+	if r == nil {
+		return "", false
+	}
+	return r.String(), true
+}
+
+func decimal(f *float64) (string, bool) {
+	if f == nil {
+		return "", false
+	}
+	return strconv.FormatFloat(*f, 'f', -1, 64), true
 }
 
 func word[T ~string](v T) (string, bool) { return string(v), v != "" }

@@ -105,8 +105,8 @@ func (p *paramsParser) read(name, value string) {
 		return
 	}
 	if at == atService {
-		if setChecked(k, &p.out.Policies, filled, at) != nil {
-			f.Problem = expanded(value, filled)
+		if err := setChecked(k, &p.out.Policies, filled, at); err != nil {
+			f.because(err, expanded(value, filled))
 			p.fault(name, f)
 		}
 		return
@@ -122,8 +122,8 @@ func (p *paramsParser) read(name, value string) {
 	}
 	p.methods[folded] = method
 	policies := p.out.Methods[folded]
-	if setChecked(k, &policies, filled, at) != nil {
-		f.Problem = expanded(value, filled)
+	if err := setChecked(k, &policies, filled, at); err != nil {
+		f.because(err, expanded(value, filled))
 		p.fault(name, f)
 		return
 	}
@@ -163,10 +163,16 @@ func (k *key) misplaced(side Side, at level) (problem, allowed string) {
 	return "", ""
 }
 
-// setChecked sets a value and turns down what only one level allows.
+// setChecked sets a value and turns down what only one level allows, or what is
+// already said otherwise at the same place.
 func setChecked(k *key, p *Policies, value string, at level) error {
 	if at == atMethod && k.name == ExecutesScopeKey && value == string(ScopeService) {
 		return errValue
+	}
+	if k.apart != "" {
+		if err := k.apartFrom(p, value); err != nil {
+			return err
+		}
 	}
 	return k.set(p, value)
 }

@@ -65,12 +65,14 @@ const (
 	// ScopeMethod gives each method of a service its own count, shared by the
 	// protocols that the service is exported on.
 	ScopeMethod Scope = "method"
-	// ScopeService gives all methods of a service one count.
+	// ScopeService gives all methods of a service one count, and all provider
+	// addresses one breaker.
 	ScopeService Scope = "service"
 	// ScopeProtocol gives each method one count per exported protocol, as
 	// Java Dubbo counts.
 	ScopeProtocol Scope = "protocol"
-	// ScopeInstance gives each process a budget of its own.
+	// ScopeInstance gives each process a budget of its own, and each provider
+	// address a breaker of its own.
 	ScopeInstance Scope = "instance"
 )
 
@@ -141,6 +143,10 @@ type Policies struct {
 	Actives *Actives
 	// TPS limits the calls per interval, on either side.
 	TPS *TPS
+	// Breaker breaks off calls to what fails or is slow, on either side.
+	Breaker *Breaker
+	// Fallback answers calls that were refused or failed. Consumers only.
+	Fallback *Fallback
 	// RetryRefused is the share of calls that may be refused a second time by
 	// another instance, 0 to 1; 0 turns such tries off. Consumers only.
 	RetryRefused *float64

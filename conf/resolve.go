@@ -49,6 +49,10 @@ func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, par
 	}
 	r.actives(&e)
 	r.tps(&e)
+	r.breaker(&e)
+	if side == Consumer {
+		r.fallback(&e)
+	}
 	var p Policies
 	if r.apply(&e, StatsKey, &p, anywhere) {
 		e.Stats = p.Stats

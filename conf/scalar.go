@@ -82,8 +82,33 @@ func parseDuration(s string) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
+// countIn reads a whole number within a range, both ends included.
+func countIn(least, most int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := parseLimit(s)
+		if err != nil || n < least || n > most {
+			return 0, errValue
+		}
+		return n, nil
+	}
+}
+
 // parseRatio reads a decimal fraction from 0 to 1, without needless zeros in front.
-func parseRatio(s string) (float64, error) {
+func parseRatio(s string) (float64, error) { return numberIn(0, 1)(s) }
+
+// numberIn reads a decimal fraction within a range of what is not negative,
+// without needless zeros in front.
+func numberIn(least, most float64) func(string) (float64, error) {
+	return func(s string) (float64, error) {
+		f, err := parseNumber(s)
+		if err != nil || f < least || f > most {
+			return 0, errValue
+		}
+		return f, nil
+	}
+}
+
+func parseNumber(s string) (float64, error) {
 	if len(s) > 1 && s[0] == '0' && s[1] != '.' {
 		return 0, errValue
 	}
@@ -93,7 +118,7 @@ func parseRatio(s string) (float64, error) {
 		}
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f < 0 || f > 1 || math.IsNaN(f) {
+	if err != nil || math.IsNaN(f) {
 		return 0, errValue
 	}
 	return f, nil

@@ -92,7 +92,7 @@ func levelSchema(side Side, at level) map[string]any {
 		if !k.hasParts() || out[k.section()] == nil {
 			continue
 		}
-		parts := map[string]any{"limit": out[k.section()]}
+		parts := map[string]any{k.plainName(): out[k.section()]}
 		for name, s := range out {
 			if part, ok := cutKey(name, k.section()); ok {
 				parts[part] = s
@@ -102,7 +102,7 @@ func levelSchema(side Side, at level) map[string]any {
 		if clashes := k.clashes(); len(clashes) > 0 {
 			whole["not"] = map[string]any{"anyOf": clashes}
 		}
-		out[k.section()] = map[string]any{"description": k.doc, "anyOf": []any{parts["limit"], whole}}
+		out[k.section()] = map[string]any{"description": k.doc, "anyOf": []any{parts[k.plainName()], whole}}
 	}
 	return out
 }
@@ -111,7 +111,7 @@ func levelSchema(side Side, at level) map[string]any {
 func (k *key) clashes() []any {
 	part := func(name string) string {
 		if name == k.section() {
-			return "limit"
+			return k.plainName()
 		}
 		part, _ := cutKey(name, k.section())
 		return part
@@ -149,6 +149,16 @@ func keySchema(k *key) map[string]any {
 		}}
 	case "rate":
 		s = placeholder(`^(0|[1-9][0-9]*)/(ms|s|m|h|` + durationPattern + `)$`)
+	case "ratio":
+		s = map[string]any{"anyOf": []any{
+			map[string]any{"type": "number", "minimum": 0, "maximum": 1},
+			placeholder(ratioPattern),
+		}}
+	case "list":
+		s = listSchema(k)
+	case "name":
+		// A number or true is read as its text.
+		s = map[string]any{"anyOf": []any{map[string]any{"type": []string{"number", "boolean"}}, placeholder(namePattern)}}
 	case "boolean":
 		s = booleanSchema()
 	default:
@@ -162,10 +172,36 @@ func numberPattern(k *key) string {
 	switch {
 	case k.kind == "integer" && k.min < 0:
 		return `^-?(0|[1-9][0-9]{0,9})$`
-	case k.kind == "integer":
+	case k.kind == "integer" && k.min == 0:
 		return `^(-?0|[1-9][0-9]{0,9})$`
+	case k.kind == "integer" && k.max == maxShort:
+		return `^([1-9][0-9]{0,2}|1000)$`
+	case k.kind == "integer":
+		return `^[1-9][0-9]{0,9}$`
+	case k.max == maxGrowth:
+		return `^([1-9](\.[0-9]*)?|10(\.0*)?)$`
 	}
 	return `^(0(\.[0-9]*)?|\.[0-9]+|1(\.0*)?)$`
+}
+
+// ratioPattern is a ratio in quotes or in percent.
+const ratioPattern = `^(0(\.[0-9]{0,6})?|\.[0-9]{1,6}|1(\.0{0,6})?|((0|[1-9][0-9]?)(\.[0-9]{0,4})?|\.[0-9]{1,4}|100(\.0{0,4})?)%)$`
+
+// listSchema is a sequence of words, or a text in which commas part them. That a
+// word must not stand there twice it can say of the sequence only.
+func listSchema(k *key) map[string]any {
+	word := strings.Join(k.words, "|")
+	if k.pattern != "" {
+		word += "|" + k.pattern
+	}
+	word = "(" + word + ")"
+	return map[string]any{"anyOf": []any{
+		map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": map[string]any{"anyOf": []any{
+			map[string]any{"enum": k.words},
+			placeholder("^" + word + "$"),
+		}}},
+		placeholder("^" + word + "( *, *" + word + ")*$"),
+	}}
 }
 
 // durationPattern is the form of a duration as Go writes it. Its range is more

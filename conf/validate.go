@@ -110,7 +110,8 @@ func (v *checker) policies(side Side, service, method string, at level, p Polici
 			v.faults = append(v.faults, f)
 			continue
 		}
-		if setChecked(k, &out, value, at) != nil {
+		if err := setChecked(k, &out, value, at); err != nil {
+			f.because(err, "")
 			v.faults = append(v.faults, f)
 		}
 	}

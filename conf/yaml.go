@@ -280,7 +280,12 @@ func (p *yamlParser) policies(n *yaml.Node, at where, lv level, below string, ou
 			p.fault(keyNode, at, name, Fault{Value: value.Value, Problem: problem, Allowed: allowed})
 			return
 		}
-		p.scalar(value, at, name, k.allowed, func(s string) error { return setChecked(k, out, s, lv) })
+		set := func(s string) error { return setChecked(k, out, s, lv) }
+		if k.kind == "list" && value.Kind == yaml.SequenceNode {
+			p.list(value, at, name, k, set)
+			return
+		}
+		p.scalar(value, at, name, k.allowed, set)
 	}
 	p.eachField(n, at, below, func(name string, keyNode, value *yaml.Node) {
 		if nested != "" && name == nested {
@@ -303,10 +308,10 @@ func (p *yamlParser) policies(n *yaml.Node, at where, lv level, below string, ou
 		}
 		p.eachField(value, at, name, func(sub string, subKey, subValue *yaml.Node) {
 			full := name + "." + sub
-			if sub == "limit" {
-				full = name
-			}
 			sk := sectionKey(full)
+			if sub == k.plainName() {
+				sk = k
+			}
 			if sk == nil {
 				p.fault(subKey, at, full, Fault{Value: subValue.Value, Problem: "unknown key", Allowed: hint(full, k.parts(at.side))})
 				return
@@ -329,7 +334,7 @@ func (k *key) parts(side Side) []string {
 			names = append(names, o.section())
 		}
 	}
-	return append(names, k.section()+".limit")
+	return append(names, k.section()+"."+k.plainName())
 }
 
 // scalar hands a single value, placeholders filled in, to set.
@@ -340,10 +345,7 @@ func (p *yamlParser) scalar(n *yaml.Node, at where, name, allowed string, set fu
 		p.fault(n, at, name, f)
 		return
 	}
-	value, problem := expand(n.Value)
-	if problem == "" && value != n.Value && at.service != "" {
-		problem = p.literal
-	}
+	value, problem := p.filled(n, at)
 	if problem != "" {
 		f.Problem = problem
 		p.fault(n, at, name, f)
@@ -353,8 +355,64 @@ func (p *yamlParser) scalar(n *yaml.Node, at where, name, allowed string, set fu
 	if n.Tag == "!!bool" {
 		text = strings.ToLower(text) // True is true in YAML
 	}
-	if isNull(n) || set(text) != nil {
-		f.Problem = expanded(n.Value, value)
+	err := errValue
+	if !isNull(n) {
+		err = set(text)
+	}
+	if err != nil {
+		f.because(err, expanded(n.Value, value))
 		p.fault(n, at, name, f)
 	}
+}
+
+// filled is a single value with its placeholders filled in, or what is wrong
+// with them.
+func (p *yamlParser) filled(n *yaml.Node, at where) (value, problem string) {
+	value, problem = expand(n.Value)
+	if problem == "" && value != n.Value && at.service != "" {
+		problem = p.literal
+	}
+	return value, problem
+}
+
+// list hands a sequence of words, placeholders filled in, to set as one text.
+func (p *yamlParser) list(n *yaml.Node, at where, name string, k *key, set func(string) error) {
+	var raw, words []string
+	for _, c := range n.Content {
+		if p.expansion.left--; p.expansion.left < 0 {
+			p.expansion.tooMuch = true
+			return
+		}
+		c = resolveAlias(c)
+		f := Fault{Value: c.Value, Allowed: k.allowed}
+		if c.Kind != yaml.ScalarNode || isNull(c) {
+			f.Problem = kindName(c) + " where a word belongs"
+			if isNull(c) {
+				f.Problem = "a word of the list is empty"
+			}
+			p.fault(c, at, name, f)
+			return
+		}
+		word, problem := p.filled(c, at)
+		if problem != "" {
+			f.Problem = problem
+			p.fault(c, at, name, f)
+			return
+		}
+		raw, words = append(raw, c.Value), append(words, word)
+	}
+	words, err := k.list(words)
+	if err == nil {
+		err = set(strings.Join(words, ","))
+	}
+	if err == nil {
+		return
+	}
+	f := Fault{Value: strings.Join(raw, ","), Allowed: k.allowed}
+	f.because(err, "")
+	var v *valueError
+	if errors.As(err, &v) && v.at >= 0 {
+		n = resolveAlias(n.Content[v.at])
+	}
+	p.fault(n, at, name, f)
 }

@@ -145,12 +145,8 @@ func (p *Processor) settle(view *conf.View, side conf.Side, service conf.Service
 	methods := guard.KnownMethods(u)
 	for _, method := range append([]string{""}, methods...) {
 		e := view.Resolve(side, service, method, parsed)
-		for _, note := range e.Notes() {
-			where := fmt.Sprintf("service=%s side=%s ", service, side)
-			if e.TPS.Own {
-				where += "method=" + method + " "
-			}
-			p.runtime.Warn(where + note)
+		for _, note := range e.NotesOf(method) {
+			p.runtime.Warn(fmt.Sprintf("service=%s side=%s %s", service, side, note))
 		}
 	}
 	if side != conf.Provider {
