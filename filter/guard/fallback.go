@@ -63,7 +63,7 @@ type fallbackPlans struct {
 // fallbackPlan is what holds for the failed calls of one method.
 type fallbackPlan struct {
 	method string // as it was called first
-	policy fallbackPolicy
+	policy conf.FallbackPolicy
 	counts *FallbackCounts // nil without a policy
 	told   atomic.Bool     // that the function is at fault
 }
@@ -85,14 +85,14 @@ func NewFallbacks(rt *Runtime, u *common.URL, ref *retry.Reference) *Fallbacks {
 func (f *Fallbacks) Answer(ctx context.Context, inv base.Invocation, res result.Result) result.Result {
 	method := methodName(inv)
 	p := f.plan(method)
-	if p.policy.name == "" || streaming(inv) || async(inv) || errors.Is(ctx.Err(), context.Canceled) {
+	if p.policy.Name == "" || streaming(inv) || async(inv) || errors.Is(ctx.Err(), context.Canceled) {
 		return res
 	}
 	cause := res.Error()
-	if !p.policy.covers(ctx, cause) {
+	if !covers(ctx, p.policy.On, cause) {
 		return res
 	}
-	entry := fallback.Find(p.policy.name)
+	entry := fallback.Find(p.policy.Name)
 	if entry == nil {
 		p.counts.failed.Add(1)
 		f.fault(p, unregistered())
@@ -101,9 +101,9 @@ func (f *Fallbacks) Answer(ctx context.Context, inv base.Invocation, res result.
 	err := entry.Answer(ctx, fallback.Call{Service: f.serviceKey, Method: method, Cause: cause}, inv)
 	if err == nil {
 		p.counts.answered.Add(1)
-		fallback.Note(ctx, p.policy.name)
+		fallback.Note(ctx, p.policy.Name)
 		answer := &result.RPCResult{Rest: inv.Reply()}
-		answer.AddAttachment(FallbackAttachment, p.policy.name)
+		answer.AddAttachment(FallbackAttachment, p.policy.Name)
 		return answer
 	}
 	if panicked, ok := err.(*fallback.Panic); ok { //nolint:errorlint // its own panic, not one that an error of its tells of
@@ -116,13 +116,13 @@ func (f *Fallbacks) Answer(ctx context.Context, inv base.Invocation, res result.
 		f.fault(p, err.Error())
 		return res
 	}
-	res.SetError(bothOf(p.policy.name, cause, err))
+	res.SetError(bothOf(p.policy.Name, cause, err))
 	return res
 }
 
 // Apart has the attempts of a call answer elsewhere than where its fallback does.
 func (f *Fallbacks) Apart(inv base.Invocation) (apart base.Invocation, land func(result.Result)) {
-	if f.plan(methodName(inv)).policy.name == "" || streaming(inv) || async(inv) {
+	if f.plan(methodName(inv)).policy.Name == "" || streaming(inv) || async(inv) {
 		return inv, nil
 	}
 	apart, put, ok := fallback.Apart(inv)
@@ -186,10 +186,10 @@ func (f *Fallbacks) planLocked(key, method string) *fallbackPlan {
 	}
 	p := &fallbackPlan{method: method}
 	if mode, _ := next.view.Mode(); mode == conf.Enforce {
-		p.policy = fallbackOf(next.view.Resolve(conf.Consumer, f.service, method, f.params))
+		p.policy = next.view.Resolve(conf.Consumer, f.service, method, f.params).Fallback
 	}
-	if p.policy.name != "" {
-		p.counts = f.countsLocked(method, p.policy.name)
+	if p.policy.Name != "" {
+		p.counts = f.countsLocked(method, p.policy.Name)
 	}
 	next.methods[key] = p
 	f.plans.Store(next)
@@ -212,7 +212,7 @@ func (f *Fallbacks) fault(p *fallbackPlan, problem string) {
 		return
 	}
 	f.runtime.ConfigError(&conf.Error{Faults: []conf.Fault{{
-		Source: "fallback", Side: conf.Consumer.String(), Service: f.serviceKey, Method: p.method, Key: fallbackKey, Value: p.policy.name,
+		Source: "fallback", Side: conf.Consumer.String(), Service: f.serviceKey, Method: p.method, Key: conf.FallbackKey, Value: p.policy.Name,
 		Problem: problem + "; the call's own error stays", Allowed: "a name given to weir.RegisterFallback, of a " + fallback.Shapes,
 	}}})
 }
@@ -261,10 +261,10 @@ func (rt *Runtime) WarnFallbacks() {
 		}
 		told := map[string]bool{}
 		for _, method := range names {
-			name := fallbackOf(view.Resolve(conf.Consumer, f.service, method, f.params)).name
+			name := view.Resolve(conf.Consumer, f.service, method, f.params).Fallback.Name
 			if name != "" && !told[name] && fallback.Find(name) == nil {
 				told[name] = true
-				rt.Warn(fmt.Sprintf("side=%s service=%s %s=%s is configured: %s", conf.Consumer, f.serviceKey, fallbackKey, name, unregistered()))
+				rt.Warn(fmt.Sprintf("side=%s service=%s %s=%s is configured: %s", conf.Consumer, f.serviceKey, conf.FallbackKey, name, unregistered()))
 			}
 		}
 		return true

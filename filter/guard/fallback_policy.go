@@ -21,36 +21,21 @@ import (
 	"github.com/weir-go/weir/conf"
 )
 
-const (
-	// fallbackKey is the key that names a function.
-	fallbackKey = "fallback"
-	// breakerPolicy is the policy of a circuit breaker, as in its refusals.
-	breakerPolicy = "breaker"
-)
+// breakerPolicy is the policy of a circuit breaker, as its refusals name it.
+const breakerPolicy = "breaker"
 
-// fallbackPolicy says which function answers in place of which errors.
-type fallbackPolicy struct {
-	name string // "" for none
-	// What it answers in place of: refusals of an open breaker, all refusals, all
-	// failures, and timeouts, which are among them.
-	breaker, refused, failure, timeout bool
-}
-
-// covers reports whether the fallback answers in place of an error. An answer of the
-// service that is an error is one of its answers, and what its caller has given up
-// needs none.
-func (p *fallbackPolicy) covers(ctx context.Context, err error) bool {
+// covers reports whether a fallback answers in place of an error. An error by which
+// the service answers its caller is an answer, whatever it counts as, and what its
+// caller has given up needs none.
+func covers(ctx context.Context, on conf.FallbackOn, err error) bool {
 	if e, ok := Decode(err); ok {
-		return p.refused || p.breaker && e.Guard == breakerPolicy && !e.Forwarded
+		return on.Has(conf.OnRefusal) || on.Has(conf.OnBreaker) && e.Guard == breakerPolicy && !e.Forwarded
 	}
 	switch consumerOutcome(ctx, err, false) {
 	case call.Timeout:
-		return p.failure || p.timeout
+		return on.Has(conf.OnTimeout)
 	case call.Failure:
-		return p.failure
+		return on.Has(conf.OnFailure)
 	}
 	return false
 }
-
-// fallbackOf is what the configuration says of a method's fallback. Replaced in tests.
-var fallbackOf = func(conf.Effective) fallbackPolicy { return fallbackPolicy{} }
