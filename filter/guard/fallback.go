@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 
@@ -47,6 +48,7 @@ type Fallbacks struct {
 	serviceKey string
 	params     *conf.Service
 	known      []string // the methods, where the reference says
+	async      bool     // nobody waits for what its calls answer
 
 	plans atomic.Pointer[fallbackPlans]
 	mu    sync.Mutex // guarded by mu: adding a plan
@@ -75,6 +77,7 @@ func NewFallbacks(rt *Runtime, u *common.URL, ref *retry.Reference) *Fallbacks {
 	return rt.fallbacks.Get(ref.ID, func() *Fallbacks {
 		return &Fallbacks{
 			runtime: rt, service: service, serviceKey: service.String(), params: ref.Params, known: KnownMethods(u),
+			async:  u.GetParamBool(constant.AsyncKey, false),
 			counts: map[FallbackKey]*FallbackCounts{},
 		}
 	})
@@ -85,7 +88,7 @@ func NewFallbacks(rt *Runtime, u *common.URL, ref *retry.Reference) *Fallbacks {
 func (f *Fallbacks) Answer(ctx context.Context, inv base.Invocation, res result.Result) result.Result {
 	method := methodName(inv)
 	p := f.plan(method)
-	if p.policy.Name == "" || streaming(inv) || async(inv) || errors.Is(ctx.Err(), context.Canceled) {
+	if p.policy.Name == "" || !f.waitedFor(inv) || errors.Is(ctx.Err(), context.Canceled) {
 		return res
 	}
 	cause := res.Error()
@@ -122,7 +125,7 @@ func (f *Fallbacks) Answer(ctx context.Context, inv base.Invocation, res result.
 
 // Apart has the attempts of a call answer elsewhere than where its fallback does.
 func (f *Fallbacks) Apart(inv base.Invocation) (apart base.Invocation, land func(result.Result)) {
-	if f.plan(methodName(inv)).policy.Name == "" || streaming(inv) || async(inv) {
+	if f.plan(methodName(inv)).policy.Name == "" || !f.waitedFor(inv) {
 		return inv, nil
 	}
 	apart, put, ok := fallback.Apart(inv)
@@ -135,6 +138,12 @@ func (f *Fallbacks) Apart(inv base.Invocation) (apart base.Invocation, land func
 			res.SetResult(inv.Reply())
 		}
 	}
+}
+
+// waitedFor reports whether the caller of a call waits for its answer, and finds it in
+// the call's reply.
+func (f *Fallbacks) waitedFor(inv base.Invocation) bool {
+	return !f.async && !streaming(inv) && !async(inv)
 }
 
 // misfit reports whether the function was of the wrong shape.
