@@ -15,6 +15,7 @@
 package fallback
 
 import (
+	"maps"
 	"reflect"
 
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
@@ -108,6 +109,10 @@ func Apart(inv base.Invocation) (apart base.Invocation, land func(), ok bool) {
 	if into != nil {
 		into = scratch
 	}
+	attachments := maps.Clone(rpc.Attachments())
+	if attachments == nil {
+		attachments = map[string]any{}
+	}
 	c := invocation.NewRPCInvocationWithOptions(
 		invocation.WithMethodName(rpc.MethodName()),
 		invocation.WithArguments(rpc.Arguments()),
@@ -117,7 +122,7 @@ func Apart(inv base.Invocation) (apart base.Invocation, land func(), ok bool) {
 		invocation.WithParameterRawValues(raw),
 		invocation.WithReply(into),
 		invocation.WithCallBack(rpc.CallBack()),
-		invocation.WithAttachments(rpc.Attachments()),
+		invocation.WithAttachments(attachments),
 	)
 	for k, v := range rpc.Attributes() {
 		c.SetAttribute(k, v)
