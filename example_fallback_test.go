@@ -23,6 +23,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/internal/fallback"
 )
 
 // The Go of docs/fallback.md stands in this file, and TestTheGoOfTheDocsIsTested
@@ -36,6 +37,7 @@ type (
 
 // A function of the method's own shape.
 func ExampleRegisterFallback() {
+	defer fallback.Forget("greet-plainly")
 	err := weir.RegisterFallback("greet-plainly", func(ctx context.Context, request *HelloRequest, cause error) (*HelloReply, error) {
 		return &HelloReply{Greeting: "Welcome, " + request.Name}, nil
 	})
@@ -49,6 +51,7 @@ func ExampleRegisterFallback() {
 
 // One function for many methods.
 func ExampleRegisterFallback_manyMethods() {
+	defer fallback.Forget("nothing")
 	err := weir.RegisterFallback("nothing", func(ctx context.Context, failed weir.FallbackCall) (any, error) {
 		if failed.Method == "ListFriends" {
 			return []string{}, nil

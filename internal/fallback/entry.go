@@ -90,6 +90,13 @@ func Register(name string, fn any) error {
 	return nil
 }
 
+// Forget takes a name out again. It is for tests, which run more than once.
+func Forget(name string) {
+	registry.Lock()
+	defer registry.Unlock()
+	delete(registry.entries, name)
+}
+
 // Find returns the function of that name, nil for none.
 func Find(name string) *Entry {
 	registry.RLock()

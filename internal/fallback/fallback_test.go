@@ -71,6 +71,8 @@ func TestRegister(t *testing.T) {
 			require.Nil(t, Find(tt.name))
 		})
 	}
+	defer Forget("register.ok-1_A")
+	defer Forget("register.named-type")
 	require.NoError(t, Register("register.ok-1_A", fits))
 	require.ErrorContains(t, Register("register.ok-1_A", fits), "registered already")
 	require.NotNil(t, Find("register.ok-1_A"))
@@ -81,6 +83,7 @@ func TestRegister(t *testing.T) {
 }
 
 func TestNamesAreRegisteredOnce(t *testing.T) {
+	defer Forget("once")
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	done := 0

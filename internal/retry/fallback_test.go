@@ -310,6 +310,7 @@ func TestAFallbackThatPanics(t *testing.T) {
 		parsed := conf.ParseParams(conf.Consumer, "a.B", map[string]string{"fallback": "panics"})
 		ref, rt := retry.NewReference(&parsed.Service), guard.NewRuntime()
 		f := guard.NewFallbacks(rt, common.NewURLWithOptions(common.WithInterface("a.B")), ref)
+		defer fallback.Forget("panics")
 		require.NoError(t, fallback.Register("panics", func(context.Context, error) (string, error) { panic("a fault") }))
 		cause := errors.New("cause")
 		for range 3 {
