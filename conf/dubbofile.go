@@ -146,6 +146,10 @@ func (r *Report) notes() []string {
 			}
 		}
 	}
+	named := map[Side]bool{}
+	for _, a := range asked {
+		named[a.side] = true
+	}
 	for side := range Consumer + 1 {
 		asked = append(asked, readParams{side: side}) // the side's defaults
 	}
@@ -158,8 +162,11 @@ func (r *Report) notes() []string {
 			if a.service == (ServiceKey{}) {
 				where = fmt.Sprintf("side=%s ", a.side)
 			}
-			for _, note := range e.NotesOf(method) {
-				if text := plain(where + note); !slices.Contains(notes, text) && len(notes) < maxFaults {
+			for _, n := range e.allNotes() {
+				if n.idle && a.service == (ServiceKey{}) && named[a.side] {
+					continue // each service has said so, unless it has use for it
+				}
+				if text := plain(where + n.of(method)); !slices.Contains(notes, text) && len(notes) < maxFaults {
 					notes = append(notes, text)
 				}
 			}

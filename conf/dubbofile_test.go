@@ -289,3 +289,22 @@ func TestValidateJSON(t *testing.T) {
 	assert.Equal(t, `f.json:5 key=mode value="5": allowed: enforce, observe or off`, r.Faults[0].String())
 	assert.Equal(t, `f.json:3 side=provider service=a.B key=executes value="x": allowed: `+allowedLimit, r.Faults[1].String())
 }
+
+// A side's default is of use to the services that have use for it, wherever they say so.
+func TestNotesOfSideDefaults(t *testing.T) {
+	const section = "weir: {provider: {breaker.window: 5s}}\n"
+	const unused = "breaker.window=5s has no effect: nothing trips without one of breaker, breaker.error-ratio, breaker.error-count, breaker.consecutive-errors, breaker.slow-ratio"
+	warnings := func(doc string) []string {
+		r := Validate("f", []byte(doc))
+		require.Empty(t, r.Faults)
+		return r.Warnings
+	}
+	assert.Equal(t, []string{"side=provider " + unused}, warnings(section))
+	services := func(a, b string) string {
+		return section + "dubbo: {provider: {services: {A: {interface: a.A, params: {" + a + "}}, B: {interface: b.B, params: {" + b + "}}}}}\n"
+	}
+	assert.Empty(t, warnings(services("breaker: hystrix", "methods.m.breaker.error-count: 5")))
+	assert.Equal(t, []string{"service=b.B side=provider " + unused}, warnings(services("breaker: hystrix", "")))
+	assert.Equal(t, []string{"service=b.B side=provider method=m breaker.probes=3" + unused[len("breaker.window=5s"):]},
+		warnings("dubbo: {provider: {services: {B: {interface: b.B, params: {methods.m.breaker.probes: 3}}}}}"))
+}

@@ -65,14 +65,21 @@ type note struct {
 	text string
 	// own is set when it is about settings of the method's own.
 	own bool
+	// idle is set when it says that a setting has no effect for want of another one.
+	idle bool
 }
 
 // note adds what is to be told of the settings that begin with a key.
-func (e *Effective) note(key, text string) {
+func (e *Effective) note(key, text string) { e.addNote(key, text, false) }
+
+// noteIdle is note of a setting that has no effect for want of another one.
+func (e *Effective) noteIdle(key, text string) { e.addNote(key, text, true) }
+
+func (e *Effective) addNote(key, text string, idle bool) {
 	own := slices.ContainsFunc(e.Settings, func(s Setting) bool {
 		return s.Level == levelName(atMethod) && (s.Key == key || strings.HasPrefix(s.Key, key+"."))
 	})
-	e.notes = append(e.notes, note{text, own})
+	e.notes = append(e.notes, note{text: text, own: own, idle: idle})
 }
 
 // Limit is a limit of running calls in effect.
@@ -152,18 +159,23 @@ func (e Effective) Notes() []string {
 func (e Effective) NotesOf(method string) []string {
 	var texts []string
 	for _, n := range e.allNotes() {
-		if n.own {
-			n.text = "method=" + method + " " + n.text
-		}
-		texts = append(texts, n.text)
+		texts = append(texts, n.of(method))
 	}
 	return texts
+}
+
+// of is the note for a log of all methods.
+func (n note) of(method string) string {
+	if n.own {
+		return "method=" + method + " " + n.text
+	}
+	return n.text
 }
 
 func (e Effective) allNotes() []note {
 	var notes []note
 	for _, text := range e.tpsNotes() {
-		notes = append(notes, note{text, e.TPS.Own})
+		notes = append(notes, note{text: text, own: e.TPS.Own})
 	}
 	return append(notes, e.notes...)
 }

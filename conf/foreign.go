@@ -24,6 +24,10 @@ import (
 // by this version. A value for one of them draws a warning.
 var later = []string{"accepts", "connections", "lazy"}
 
+// neighbours are names that a program may well have of its own, and that only look
+// like a misspelling.
+var neighbours = []string{"broker", "failback"}
+
 // replaced are dubbo-go's own limit keys, and what to do about each.
 var replaced = map[string]string{
 	"execute.limit":                  "use " + ExecutesKey,
@@ -86,6 +90,9 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 			p.warn("%s=%s is not enforced by this version of Weir", full, value)
 			return
 		}
+	}
+	if slices.Contains(neighbours, flat) {
+		return
 	}
 	if near := nearest(flat, keyNames(p.side)); near != "" {
 		p.warn("%s=%s has no effect; did you mean %s?", full, value, near)

@@ -16,9 +16,11 @@ package conf
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-go/weir/tps"
 )
@@ -57,6 +59,21 @@ func checkResolve(t *testing.T, v *View, cfg *Config, params *Service) {
 					}
 				} else if l != (RateLimit{}) {
 					t.Fatalf("%+v", l)
+				}
+				if b := e.Breaker; b.Set {
+					if b.Mode == "" || b.Force == "" || b.Preset == PresetOff || (b.Scope == "") != (side == Provider) || b.Window != b.BucketWidth()*time.Duration(b.Buckets) || b.BucketWidth()%time.Millisecond != 0 || b.BucketWidth() <= 0 ||
+						b.ErrorRatio < 0 || b.ErrorRatio > WholeRatio || b.SlowRatio < 0 || b.SlowRatio > WholeRatio || b.MinCalls < 1 || b.OpenFor < time.Millisecond || b.OpenMax < b.OpenFor ||
+						b.ProbeSuccesses < 1 || b.ProbeSuccesses > b.Probes || b.ProbeTimeout < time.Millisecond || b.ProbeUnder < 0 || b.OpenGrowth < 1 || b.OpenGrowth > 10 || b.SlowCall < time.Millisecond {
+						t.Fatalf("%+v", b)
+					}
+					if slices.ContainsFunc(b.Failures, func(w string) bool { return slices.Contains(b.Ignore, w) }) {
+						t.Fatalf("%q and %q", b.Failures, b.Ignore)
+					}
+				} else if !reflect.DeepEqual(b, BreakerPolicy{}) {
+					t.Fatalf("%+v", b)
+				}
+				if f := e.Fallback; (f.Name == "") != (f.On == 0) || f.Name != "" && (side == Provider || !isName(f.Name)) {
+					t.Fatalf("%+v", f)
 				}
 				for _, n := range e.Notes() {
 					if n == "" || strings.ContainsAny(n, "\n\r") {
@@ -103,6 +120,8 @@ func FuzzParseYAML(f *testing.F) {
 	f.Add("dubbo: {custom: {config-map: {weir: {mode: off}}}, provider: {services: {a: {params: {methods.m.executes: 1}}}}}")
 	f.Add("weir: {consumer: {retry-refused: .5, services: {? g/a.B:1 : {stats: True}}}}")
 	f.Add("weir: {provider: {tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe}, services: {a.B: {methods: {m: {tps: {limit: 1, interval: 24h, burst: 99999}}}}}}}")
+	f.Add("weir: {consumer: {breaker: {preset: hystrix, error-ratio: 57%, slow-ratio: .5, failures: [not_found, com.acme.*], ignore: 'business, timeout', open-growth: 1.5}, fallback: {name: x, on: [breaker]}}}")
+	f.Add("weir: {provider: {breaker: {buckets: 7, window: 10.5ms, consecutive-errors: 5, probe-successes: 9}, services: {a.B: {breaker: off, methods: {m: {breaker: {slow-ratio: 1, boundary: above, force: open}}}}}}}")
 	f.Add("weir: {consumer: {actives: {limit: 10, wait: 200ms, mode: off}, tps.rate: 1/2s, tps: {limit: 3}}}")
 	f.Fuzz(func(t *testing.T, doc string) {
 		cfg, found, faults := ParseYAML("f", []byte(doc))

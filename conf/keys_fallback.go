@@ -16,13 +16,15 @@ package conf
 
 import (
 	"regexp"
+	"strings"
 )
 
 const (
-	allowedName = "a name of 1 to 64 letters, digits, dots, underscores and hyphens, or off"
+	allowedName = "a name of 1 to 64 letters, digits, dots, underscores and hyphens, not true or false; or off"
 	allowedOn   = "a list of breaker, refused, failure and timeout"
 
 	namePattern = `^[A-Za-z0-9._-]{1,64}$`
+	noName      = `^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$`
 )
 
 var isName = regexp.MustCompile(namePattern).MatchString
@@ -44,8 +46,9 @@ var fallbackKeys = []*key{
 	}, func(p *Policies) *[]string { return &made(&p.Fallback).On }, func(p *Policies) []string { return or(p.Fallback).On }),
 }
 
+// parseName reads a name. true and false would hardly be meant as one.
 func parseName(s string) (string, error) {
-	if !isName(s) {
+	if !isName(s) || strings.EqualFold(s, "true") || strings.EqualFold(s, "false") {
 		return "", errValue
 	}
 	return s, nil
@@ -116,6 +119,6 @@ func (r *resolver) fallback(e *Effective) {
 		e.Fallback = FallbackPolicy{Name: f.Name, On: fallbackOn(f.On)}
 	}
 	if on := e.setting(FallbackOnKey); f.Name == "" && on.Value != "" && !r.setBelow(on.Level, FallbackKey) {
-		e.note(FallbackKey, FallbackOnKey+"="+on.Value+" has no effect without "+FallbackKey)
+		e.noteIdle(FallbackKey, FallbackOnKey+"="+on.Value+" has no effect without "+FallbackKey)
 	}
 }

@@ -25,9 +25,10 @@ import (
 
 // The keys of each side, as faults list them.
 const (
-	providerKeys    = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, weir.stats, weir.business-errors"
-	providerSection = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, stats, business-errors"
-	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, weir.retry-refused, weir.stats, weir.business-errors"
+	breakerNames    = "breaker, breaker.error-ratio, breaker.error-count, breaker.consecutive-errors, breaker.slow-ratio, breaker.slow-call, breaker.min-calls, breaker.window, breaker.buckets, breaker.boundary, breaker.open-for, breaker.open-jitter, breaker.open-growth, breaker.open-max, breaker.probes, breaker.probe-successes, breaker.probe-under, breaker.probe-timeout, breaker.failures, breaker.ignore, "
+	providerKeys    = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + breakerNames + "breaker.force, breaker.mode, weir.stats, weir.business-errors"
+	providerSection = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + breakerNames + "breaker.force, breaker.mode, stats, business-errors"
+	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + breakerNames + "breaker.scope, breaker.force, breaker.mode, fallback, fallback.on, weir.retry-refused, weir.stats, weir.business-errors"
 )
 
 func TestParseParams(t *testing.T) {
@@ -113,6 +114,10 @@ func TestParseParamsFaults(t *testing.T) {
 		{Consumer, "actives.limit", "1", `params side=consumer service=a.B key=actives.limit value="1": unknown key; allowed: ` + consumerKeys},
 		{Provider, "actives.", "", `params side=provider service=a.B key=actives.: unknown key; allowed: did you mean actives? all: ` + providerKeys},
 		{Provider, "tps.limit", "1", `params side=provider service=a.B key=tps.limit value="1": unknown key; allowed: ` + providerKeys},
+		{Provider, "breaker.windw", "1s", `params side=provider service=a.B key=breaker.windw value="1s": unknown key; allowed: did you mean breaker.window? all: ` + providerKeys},
+		{Consumer, "fallback.name", "x", `params side=consumer service=a.B key=fallback.name value="x": unknown key; allowed: ` + consumerKeys},
+		{Provider, "breaker.error-ratio", "57.00001%", `params side=provider service=a.B key=breaker.error-ratio value="57.00001%": allowed: ` + allowedStrategy},
+		{Provider, "methods.m.breaker.failures", "timeuot, not_found", `params side=provider service=a.B method=m key=breaker.failures value="timeuot, not_found": "timeuot" is not a word of this list; allowed: did you mean timeout? all: ` + allowedFailures},
 		{Provider, "tps.intervall", "1", `params side=provider service=a.B key=tps.intervall value="1": unknown key; allowed: did you mean tps.interval? all: ` + providerKeys},
 		{Provider, "methods.m.tps.x", "1", `params side=provider service=a.B method=m key=tps.x value="1": unknown key; allowed: ` + providerKeys},
 		{Provider, "methods.tps.interval", "1s", `params side=provider service=a.B key=tps.interval value="1s": there is no method named ""; allowed: methods.<Method>.tps.interval with ` + allowedMethod},
@@ -274,6 +279,9 @@ func TestParseParamsWarnings(t *testing.T) {
 		{Consumer, "connections", "1", "service=a.B side=consumer connections=1 is not enforced by this version of Weir"},
 		{Provider, "accepts", "1", "service=a.B side=provider accepts=1 is not enforced by this version of Weir"},
 		{Consumer, "lazy", "1", "service=a.B side=consumer lazy=1 is not enforced by this version of Weir"},
+		{Provider, "braeker", "hystrix", "service=a.B side=provider braeker=hystrix has no effect; did you mean breaker?"},
+		{Consumer, "fallbak", "x", "service=a.B side=consumer fallbak=x has no effect; did you mean fallback?"},
+		{Consumer, "sayHello.breaker", "off", "service=a.B side=consumer sayHello.breaker=off has no effect; for one method write methods.<Method>.breaker"},
 		{Provider, "excutes", "5", "service=a.B side=provider excutes=5 has no effect; did you mean executes?"},
 		{Provider, "Executes", "5", "service=a.B side=provider Executes=5 has no effect; did you mean executes?"},
 		{Provider, "EXECUTES", "5", "service=a.B side=provider EXECUTES=5 has no effect; did you mean executes?"},
@@ -288,7 +296,7 @@ func TestParseParamsWarnings(t *testing.T) {
 		assert.Equal(t, Service{}, p.Service, tt.name)
 		assert.Equal(t, []string{tt.warning}, p.Warnings, tt.name)
 	}
-	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "ttl", "bean.name", "protocol", "accesslog", "retries", "warmup", "release", "prefix", "dubbo", "interface", "methods", "token", "anyhost", "category", "cluster", "sticky", "scope", "mode", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
+	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "ttl", "bean.name", "protocol", "accesslog", "retries", "warmup", "release", "prefix", "dubbo", "interface", "methods", "token", "anyhost", "category", "cluster", "sticky", "scope", "mode", "broker", "failback", "methods.m.broker", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
 		p := ParseParams(Provider, "a.B", map[string]string{quiet: "1"})
 		assert.Empty(t, p.Faults, shorten(quiet))
 		assert.Empty(t, p.Warnings, shorten(quiet))

@@ -41,16 +41,17 @@ func RatioOf(f float64) Ratio {
 
 // String is the shortest decimal fraction.
 func (r Ratio) String() string {
-	sign, n := "", int(r)
-	if n < 0 {
+	sign, n := "", uint64(r)
+	if r < 0 {
 		sign, n = "-", -n
 	}
-	whole, part := n/int(WholeRatio), n%int(WholeRatio)
+	text := sign + strconv.FormatUint(n/uint64(WholeRatio), 10)
+	part := n % uint64(WholeRatio)
 	if part == 0 {
-		return sign + strconv.Itoa(whole)
+		return text
 	}
-	digits := strconv.Itoa(int(WholeRatio) + part)[1:]
-	return sign + strconv.Itoa(whole) + "." + strings.TrimRight(digits, "0")
+	digits := strconv.FormatUint(uint64(WholeRatio)+part, 10)[1:]
+	return text + "." + strings.TrimRight(digits, "0")
 }
 
 // Percent is the ratio in percent, rounded down.

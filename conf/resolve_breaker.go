@@ -166,7 +166,7 @@ func (r *resolver) breakerNotes(e *Effective, b Breaker) {
 		note("%s=%v is taken as %v: each of the %d %s is a whole number of milliseconds, %v", BreakerWindowKey, window, got.Window, got.Buckets, "buckets", got.BucketWidth())
 	}
 	if slow := e.setting(BreakerSlowCallKey); slow.Value != "" && e.setting(BreakerSlowRatioKey).Value == "" && !r.setBelow(slow.Level, BreakerSlowRatioKey) {
-		note("%s=%s has no effect without %s", BreakerSlowCallKey, slow.Value, BreakerSlowRatioKey)
+		e.noteIdle(BreakerKey, fmt.Sprintf("%s=%s has no effect without %s", BreakerSlowCallKey, slow.Value, BreakerSlowRatioKey))
 	}
 	for _, ratio := range [...]struct {
 		name  string
@@ -196,7 +196,7 @@ func (r *resolver) unusedBreaker(e *Effective) {
 	trips := append([]string{BreakerKey}, strategyKeys...)
 	for _, k := range breakerKeys {
 		if s := e.setting(k.name); s.Value != "" && !r.setBelow(s.Level, trips...) {
-			e.note(BreakerKey, fmt.Sprintf("%s=%s has no effect: nothing trips without one of %s", s.Key, s.Value, strings.Join(trips, ", ")))
+			e.noteIdle(BreakerKey, fmt.Sprintf("%s=%s has no effect: nothing trips without one of %s", s.Key, s.Value, strings.Join(trips, ", ")))
 		}
 	}
 }

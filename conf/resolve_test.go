@@ -17,7 +17,9 @@ package conf
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -573,6 +575,23 @@ func TestResolveAgainstOracle(t *testing.T) {
 			{keyNamed(TPSBurstKey), []string{"", "", "", "", "0", "3", "50"}},
 			{keyNamed(TPSScopeKey), []string{"", "", "", "", "instance"}},
 			{keyNamed(TPSModeKey), []string{"", "", "", "enforce", "observe", "off"}},
+			{keyNamed(BreakerKey), []string{"", "", "", "", "", "", "", "hystrix", "standard", "off"}},
+			{keyNamed(BreakerErrorRatioKey), []string{"", "", "", "", "", "", "", "", "0", "0.3"}},
+			{keyNamed(BreakerConsecutiveErrorsKey), []string{"", "", "", "", "", "", "", "", "", "0", "5"}},
+			{keyNamed(BreakerSlowRatioKey), []string{"", "", "", "", "", "", "", "", "", "", "", "50%"}},
+			{keyNamed(BreakerSlowCallKey), []string{"", "", "", "", "", "250ms", "1h"}},
+			{keyNamed(BreakerBucketsKey), []string{"", "", "", "", "", "3", "1000"}},
+			{keyNamed(BreakerOpenForKey), []string{"", "", "", "", "", "1s", "10m"}},
+			{keyNamed(BreakerOpenMaxKey), []string{"", "", "", "", "", "2s", "20m"}},
+			{keyNamed(BreakerProbesKey), []string{"", "", "", "", "", "2", "9"}},
+			{keyNamed(BreakerProbeSuccessesKey), []string{"", "", "", "", "", "1", "5"}},
+			{keyNamed(BreakerProbeUnderKey), []string{"", "", "", "", "", "", "", "100ms"}},
+			{keyNamed(BreakerFailuresKey), []string{"", "", "", "", "", "not_found,com.acme.X", "not_found"}},
+			{keyNamed(BreakerIgnoreKey), []string{"", "", "", "", "", "timeout", "timeout,not_found"}},
+			{keyNamed(BreakerScopeKey), []string{"", "", "", "", "instance", "service"}},
+			{keyNamed(BreakerModeKey), []string{"", "", "", "", "enforce", "observe", "off"}},
+			{keyNamed(FallbackKey), []string{"", "", "", "", "x", "y", "off"}},
+			{keyNamed(FallbackOnKey), []string{"", "", "", "", "breaker", "failure,refused"}},
 		} {
 			if value := pick(s.values...); value != "" && s.k.on(side) {
 				_ = setChecked(s.k, &p, value, at) // a scope that is not for methods is left out
@@ -591,7 +610,7 @@ func TestResolveAgainstOracle(t *testing.T) {
 		*c.section(side) = Section{Policies: policies(atDefaults), Services: map[string]Service{"a.B": service(), "g/a.B:1.0": service()}}
 		return c
 	}
-	ownBudgets, declared := 0, 0
+	ownBudgets, declared, breakers := 0, 0, 0
 	for i := range 10_000 {
 		side = both[i%2]
 		sources := [...]*Config{config(), config(), config()}
@@ -625,6 +644,11 @@ func TestResolveAgainstOracle(t *testing.T) {
 		got := s.View().ResolveDeclared(side, exactKey, "M", params, provider)
 		require.Equal(t, o.actives(), got.Actives, "%+v", o)
 		require.Equal(t, o.tps(), got.TPS, "%+v", o)
+		require.Equal(t, o.breaker(), got.Breaker, "%+v", o)
+		require.Equal(t, o.fallback(), got.Fallback, "%+v", o)
+		if got.Breaker.Set {
+			breakers++
+		}
 		if got.TPS.Own {
 			ownBudgets++
 		}
@@ -646,6 +670,8 @@ func TestResolveAgainstOracle(t *testing.T) {
 		}
 	}
 	assert.Greater(t, ownBudgets, 1000)
+	assert.Greater(t, breakers, 1000)
+	assert.Less(t, breakers, 9000)
 	assert.Greater(t, declared, 50)
 }
 
@@ -743,6 +769,91 @@ func (o oracle) tps() RateLimit {
 		l.Burst, _ = strconv.Atoi(found["tps.burst"])
 	}
 	return l
+}
+
+func (o oracle) breaker() BreakerPolicy {
+	levels := []string{"method", "service", "side"}
+	at := func(key string) (string, int) { // the value and how far out it stands
+		for i, l := range levels {
+			if value := o.find(key, l); value != "" {
+				return value, i
+			}
+		}
+		return "", len(levels)
+	}
+	value := func(key, def string) string {
+		if text, _ := at("breaker." + key); text != "" {
+			return text
+		}
+		return def
+	}
+	number := func(key string, def int) int { n, _ := strconv.Atoi(value(key, strconv.Itoa(def))); return n }
+	duration := func(key, def string) time.Duration { d, _ := time.ParseDuration(value(key, def)); return d }
+	preset, reach := at("breaker")
+	if preset != "off" {
+		reach = len(levels) + 1
+	}
+	strategy := func(key string) float64 {
+		text, i := at("breaker." + key)
+		if i >= reach {
+			return 0
+		}
+		if text == "" && key == "error-ratio" && (preset == "hystrix" || preset == "standard") {
+			return 0.5
+		}
+		f, _ := strconv.ParseFloat(text, 64)
+		return f
+	}
+	b := BreakerPolicy{ErrorRatio: RatioOf(strategy("error-ratio")), SlowRatio: RatioOf(strategy("slow-ratio")), ConsecutiveErrors: int(strategy("consecutive-errors"))}
+	if preset != "hystrix" && preset != "standard" {
+		preset = ""
+		if b.ErrorRatio == 0 && b.SlowRatio == 0 && b.ConsecutiveErrors == 0 {
+			return BreakerPolicy{}
+		}
+	}
+	hystrix := preset == "hystrix"
+	b.Set, b.Preset, b.Above, b.Force, b.Mode = true, Preset(preset), hystrix, "none", o.mode("breaker.mode")
+	b.SlowCall, b.MinCalls, b.Buckets = duration("slow-call", "1s"), 20, number("buckets", 10)
+	b.Window = map[int]time.Duration{10: 10 * time.Second, 3: 10_002 * time.Millisecond, 1000: 10 * time.Second}[b.Buckets]
+	b.OpenFor, b.OpenJitter, b.OpenGrowth = duration("open-for", "5s"), 100_000, 1
+	b.OpenMax = max(duration("open-max", "5m"), b.OpenFor)
+	b.Probes, b.ProbeTimeout = number("probes", 1), 30*time.Second
+	b.ProbeSuccesses = min(number("probe-successes", b.Probes), b.Probes)
+	if b.SlowRatio > 0 {
+		b.ProbeUnder = b.SlowCall + time.Nanosecond
+		b.ProbeTimeout = max(b.ProbeTimeout, 2*b.SlowCall)
+	}
+	if hystrix {
+		b.MinCalls, b.OpenJitter, b.ProbeUnder = 21, 0, 250*time.Millisecond
+	}
+	b.ProbeUnder = duration("probe-under", b.ProbeUnder.String())
+	failures, inner := at("breaker.failures")
+	ignore, outer := at("breaker.ignore")
+	for _, w := range strings.Split(failures, ",") {
+		if w != "" && (inner <= outer || !slices.Contains(strings.Split(ignore, ","), w)) {
+			b.Failures = append(b.Failures, w)
+		}
+	}
+	for _, w := range strings.Split(ignore, ",") {
+		if w != "" && (outer < inner || !slices.Contains(strings.Split(failures, ","), w)) {
+			b.Ignore = append(b.Ignore, w)
+		}
+	}
+	if o.side == 1 {
+		b.Scope = Scope(value("scope", "instance"))
+	}
+	return b
+}
+
+func (o oracle) fallback() FallbackPolicy {
+	name := o.find("fallback", "method", "service", "side")
+	if o.side == 0 || name == "" || name == "off" {
+		return FallbackPolicy{}
+	}
+	if o.find("fallback.on", "method", "service", "side") == "breaker" {
+		return FallbackPolicy{name, OnBreaker}
+	}
+	return FallbackPolicy{name, OnBreaker | OnRefusal | OnTimeout | OnFailure}
 }
 
 func (o oracle) executes() (shared, own Limit) {

@@ -29,15 +29,20 @@ func Schema() []byte {
 		"mode":          withDoc(enumSchema(modeNames), "Holds for all guards: refuse, only count what would be refused, or nothing.", string(Enforce)),
 		"auto-chain":    withDoc(booleanSchema(), "Whether Weir's filters are put into every user service's and reference's chain.", "true"),
 		"on-error":      withDoc(enumSchema([]string{string(Fail), string(Warn)}), "What a fault found at export or refer does.", string(Fail)),
-		"retry-refused": keySchema(keyNamed(RetryRefusedKey)),
+		"retry-refused": keyRef(keyNamed(RetryRefusedKey)),
 		"provider":      sideSchema(Provider),
 		"consumer":      sideSchema(Consumer),
+	}
+	defs := map[string]any{}
+	for _, k := range keys {
+		defs[k.section()] = keySchema(k)
 	}
 	doc := map[string]any{
 		"$schema":    "https://json-schema.org/draft/2020-12/schema",
 		"title":      "Weir in a dubbo-go configuration",
 		"type":       "object",
 		"properties": map[string]any{RootKey: orNull(object(root))},
+		"$defs":      defs,
 		// A dotted key at the top is not read.
 		"patternProperties": map[string]any{`^` + RootKey + `\.`: false},
 		"description":       "The weir section stands beside the dubbo section or in a file of its own. Every value may be a ${NAME:default} placeholder.",
@@ -82,7 +87,7 @@ func levelSchema(side Side, at level) map[string]any {
 		if !k.on(side) || k.levels&at == 0 {
 			continue
 		}
-		s := keySchema(k)
+		s := keyRef(k)
 		if at == atMethod && k.name == ExecutesScopeKey {
 			s = withDoc(enumSchema([]string{string(ScopeMethod), string(ScopeProtocol)}), k.doc, k.def)
 		}
@@ -134,6 +139,11 @@ func cutKey(name, parent string) (string, bool) {
 	return "", false
 }
 
+// keyRef refers to the schema of a key, which stands in the document once.
+func keyRef(k *key) map[string]any { return map[string]any{"$ref": defsPath + k.section()} }
+
+const defsPath = "#/$defs/"
+
 func keySchema(k *key) map[string]any {
 	var s map[string]any
 	switch k.kind {
@@ -157,8 +167,8 @@ func keySchema(k *key) map[string]any {
 	case "list":
 		s = listSchema(k)
 	case "name":
-		// A number or true is read as its text.
-		s = map[string]any{"anyOf": []any{map[string]any{"type": []string{"number", "boolean"}}, placeholder(namePattern)}}
+		// A number is read as its text.
+		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(namePattern)}, "not": map[string]any{"pattern": noName, "type": "string"}}
 	case "boolean":
 		s = booleanSchema()
 	default:

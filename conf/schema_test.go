@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,11 +68,16 @@ func (s schema) valid(rule, value any) bool {
 
 func (s schema) word(rule map[string]any, word string, arg, value any) bool {
 	object, isObject := value.(map[string]any)
+	list, isList := value.([]any)
 	text, isText := value.(string)
 	number, isNumber := value.(float64)
 	switch word {
-	case "$schema", "title", "description":
+	case "$schema", "$defs", "title", "description":
 		return true
+	case "$ref":
+		def, ok := s.root.(map[string]any)["$defs"].(map[string]any)[strings.TrimPrefix(arg.(string), "#/$defs/")]
+		require.True(s.t, ok, arg)
+		return s.valid(def, value)
 	case "type":
 		types, ok := arg.([]any)
 		if !ok {
@@ -79,7 +85,7 @@ func (s schema) word(rule map[string]any, word string, arg, value any) bool {
 		}
 		for _, want := range types {
 			switch {
-			case want == "object" && isObject, want == "string" && isText, want == "null" && value == nil, want == "number" && isNumber,
+			case want == "object" && isObject, want == "array" && isList, want == "string" && isText, want == "null" && value == nil, want == "number" && isNumber,
 				want == "integer" && isNumber && number == float64(int64(number)):
 				return true
 			case want == "boolean":
@@ -100,6 +106,25 @@ func (s schema) word(rule map[string]any, word string, arg, value any) bool {
 		for _, name := range arg.([]any) {
 			if _, ok := object[name.(string)]; isObject && !ok {
 				return false
+			}
+		}
+		return true
+	case "items":
+		for _, v := range list {
+			if !s.valid(arg, v) {
+				return false
+			}
+		}
+		return true
+	case "minItems":
+		return !isList || float64(len(list)) >= arg.(float64)
+	case "uniqueItems":
+		seen := map[string]bool{}
+		for _, v := range list {
+			if one := fmt.Sprint(v); seen[one] {
+				return false
+			} else {
+				seen[one] = true
 			}
 		}
 		return true
@@ -222,12 +247,13 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 	}
 	// What an editor does not see: YAML has read the value already, as a number
 	// that is right.
-	unseen := regexp.MustCompile(`^(0x2|0b1|0o7|010|00|1e3|1E-1|\+3|\+0\.5|1_000|1\.0?|0\.0|-0|\.5|\.inf|\.nan|null|~|0000.*)$`)
+	unseen := regexp.MustCompile(`^(0x2|0b1|0o7|010|00|1e3|1E-1|\+3|\+0\.5|1_000|10?\.0?|0\.0|-0|\.5|\.inf|\.nan|null|~|0000.*|0\.[0-9]{7,})$`)
 	// And in quotes: a pattern would be needed that nobody could read.
 	unseenInQuotes := regexp.MustCompile(`^(2147483648|-2147483649|4294967297)$`)
 	plain := regexp.MustCompile(`^[-+.A-Za-z0-9_/%]+$`)
 	// A pattern says the form of a duration or a rate and not its range. So the
 	// schema takes all that have the form, and what the parser takes has it.
+	// A list says in a text which words may stand there, and not that each does once.
 	agreeInForm := func(doc string, k *key, at level, text string) {
 		t.Helper()
 		require.Equal(t, wellFormed(k, text), s.accepts(doc), doc)
@@ -238,10 +264,10 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 		for _, side := range both {
 			for _, at := range allLevels {
 				for _, text := range append(values, "{}", "[]", "[1]", "{a: 1}", "''", "") {
-					if text == "-" || strings.Contains(text, "\x00") {
+					if text == "-" || text == "%" || strings.Contains(text, "\x00") {
 						continue
 					}
-					formOnly := (k.kind == "duration" || k.kind == "rate") && k.on(side) && k.levels&at != 0
+					formOnly := slices.Contains([]string{"duration", "rate", "list"}, k.kind) && k.on(side) && k.levels&at != 0
 					structure := text == "" || text == "''" || text[0] == '[' || text[0] == '{'
 					if structure || plain.MatchString(text) && !unseen.MatchString(text) {
 						if doc := document(side, at, k.section()+": "+text); formOnly && !structure && !isNumber.MatchString(text) {
@@ -279,6 +305,16 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 		"weir: {provider: {actives: {limit: 10}}}", "weir: {provider: {actives: 10}}", "weir: {provider: {actives: {wait: 200ms}}}", "weir: {provider: {actives: {mode: off}}}", "weir: {provider: {actives.wait: 1}}",
 		"weir: {provider: {tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe, scope: instance}}}", "weir: {consumer: {tps: {limit: 200, interval: 1s}}}",
 		"weir: {provider: {tps: {rate: 200/1s, limit: 3}}}", "weir: {provider: {tps: {interval: 3, rate: 200/1s}}}", "weir: {provider: {services: {a.B: {methods: {m: {tps: {limit: 3, interval: 3, rate: 3/s}}}}}}}",
+		"weir: {provider: {breaker: {preset: hystrix, error-ratio: 57%, slow-ratio: 0.5, slow-call: 500ms, probes: 3}}}", "weir: {provider: {breaker: {limit: hystrix}}}", "weir: {provider: {breaker: {name: hystrix}}}",
+		"weir: {provider: {breaker: {preset: {preset: hystrix}}}}", "weir: {provider: {breaker: {preset: }}}", "weir: {provider: {breaker: {}}}", "weir: {provider: {breaker: }}", "weir: {provider: {breaker.preset: hystrix}}",
+		"weir: {provider: {executes: {preset: 3}}}", "weir: {provider: {tps: {name: 3}}}", "weir: {consumer: {actives: {name: 3}}}", "weir: {provider: {breaker: {other: 1}}}",
+		"weir: {provider: {breaker: {scope: service}}}", "weir: {consumer: {breaker: {scope: service}}}", "weir: {consumer: {breaker: {scope: method}}}", "weir: {provider: {fallback: x}}", "weir: {provider: {fallback: {name: x}}}",
+		"weir: {consumer: {fallback: x}}", "weir: {consumer: {fallback: {name: x, on: [breaker, timeout]}}}", "weir: {consumer: {fallback: {name: x, on: 'breaker, timeout'}}}", "weir: {consumer: {fallback: {limit: x}}}", "weir: {consumer: {fallback: {preset: x}}}",
+		"weir: {consumer: {fallback: {on: []}}}", "weir: {consumer: {fallback: {on: ''}}}", "weir: {consumer: {fallback: {on: [timeout, timeout]}}}", "weir: {consumer: {fallback: {on: [timeout, ]}}}", "weir: {consumer: {fallback: {on: [[timeout]]}}}",
+		"weir: {consumer: {fallback: {on: [timeout, ~]}}}", "weir: {consumer: {fallback: {on: [cancelled]}}}", "weir: {consumer: {fallback: {on: ['timeout,failure']}}}", "weir: {consumer: {fallback: {on: [' timeout']}}}", "weir: {consumer: {fallback: {on: {timeout: 1}}}}",
+		"weir: {consumer: {fallback: {on: ['']}}}", "weir: {consumer: {fallback: {on: ['${ON:timeout}', failure]}}}", "weir: {consumer: {fallback: {on: '${ON:timeout},failure'}}}", "weir: {consumer: {fallback: {on: [3]}}}", "weir: {consumer: {fallback: {on: [true]}}}",
+		"weir: {provider: {breaker: {failures: [not_found, com.acme.StockException, 'com.acme.*', business]}}}", "weir: {provider: {breaker: {ignore: [com.acme.*, timeout]}}}", "weir: {provider: {breaker.ignore: [com..x]}}", "weir: {provider: {breaker.ignore: [acme]}}",
+		"weir: {provider: {breaker: {open-growth: 2}}}", "weir: {provider: {breaker: {open-growth: '2.5'}}}", "weir: {provider: {breaker: {open-growth: 0.5}}}", "weir: {provider: {breaker: {buckets: 1001}}}", "weir: {provider: {breaker: {buckets: '1001'}}}",
 		"weir: {provider: {tps: {rate: 200}}}", "weir: {provider: {tps: {rate: {limit: 3}}}}", "weir: {provider: {tps: {scope: cluster}}}", "weir: {provider: {tps: {burst: -1}}}", "weir: {provider: {tps: {burst: '-1'}}}",
 		"weir: {provider: {tps: {burst: '-0'}}}", "weir: {provider: {tps: {burst: 1.5}}}", "weir: {provider: {tps: 200/1s}}", "weir: {provider: {tps: {limit: 200/1s}}}", "weir: {provider: {tps.limit: 3}}",
 		"weir: {provider: {tps.rate: 200/s, tps.algorithm: fixed}}", "weir: {provider: {tps: {algorithm: fixed}, tps.rate: 200/s}}", "weir: {provider: {tps: {}}}", "weir: {provider: {tps: }}",

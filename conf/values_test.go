@@ -50,6 +50,13 @@ var values = []string{
 	"null", "~", "nil", "none", "undefined", "unlimited", "-∞",
 	"enforce", "observe", "off", "Enforce", "OFF", "enforce ", "enforced", "dry-run", "method", "service", "protocol", "Method", "instance", "cluster",
 	"success", "failure", "Success", "fail", "warn",
+	"0.57", "57%", "12.5%", "12.3456%", "100%", "0%", "100.0%", "100.0001%", "101%", "0.123456", "0.1234567", "0.5000000", "12.34567%", "%", ".%", ".5%", "5.%", "050%", "00%", "-5%", "+5%", "50 %", "50%%", "5%5", "1e1%",
+	"1000", "1001", "3600000", "3600001", "1h", "1h0m0.001s", "9ms", "10ms", "1.25", "9.99", "10.", "10.0", "10.5", "11", "010.5",
+	"hystrix", "standard", "Hystrix", "sentinel", "at-least", "above", "at least", "open", "closed", "half-open",
+	"timeout", "cancelled", "timeout,cancelled", "timeout, cancelled", "timeout ,cancelled", "timeout  ,  failure,rejected", "timeout,\tfailure", "timeout cancelled", "timeout;cancelled", " timeout", "timeout ", "timeout,", ",timeout", ",", " , ", "timeout,,failure", "timeout, ,failure",
+	"timeout,timeout", "timeout,failure,timeout", "timeout,failure", "breaker", "refused", "breaker,refused,failure,timeout", "refused,refuse", "business", "forwarded", "Timeout", "timeuot", "canceled", "not_found", "NOT_FOUND", "not-found", "biz_error", "code_17", "unknown,aborted",
+	"com.acme.StockException", "com.acme.*", "com.*", "*", "*.*", "com.*.x", "com..x", ".com", "com.", "com.acme.**", "com.acme*", "1com.x", "com.1x", "com.acme.Outer$Inner", "_a.$b", "com.acme.X,timeout", "business, com.acme.X ,rejected", "com.acme.X,com.acme.X", "com.acme.X Y", "com/acme/X", "cöm.acme",
+	"greet-fallback", "a.b_c-9", "a b", "a:b", "a/b", strings.Repeat("n", 64), strings.Repeat("n", 65),
 	"[1]", "{a: 1}", "1;2", "1|2", "<1>", "\"1\"", "'1'", "`1`", "\\1", "\x00", "1\x00", "\xff", "\u202e1", "\u200b1",
 	strings.Repeat("1", 5000), strings.Repeat("0", 20) + "1", strings.Repeat("x", 5000),
 }
@@ -101,11 +108,59 @@ func rateOf(text string) (calls, per *big.Rat, ok bool) {
 	return calls, per, true
 }
 
+// partsOf is a share in parts of a million, nil when the text is none.
+func partsOf(text string) *big.Rat {
+	number, percent := strings.CutSuffix(text, "%")
+	if !fraction.MatchString(number) {
+		return nil
+	}
+	n, _ := new(big.Rat).SetString(strings.TrimSuffix("0"+number, "."))
+	n.Mul(n, big.NewRat(1_000_000, 1))
+	if percent {
+		n.Quo(n, big.NewRat(100, 1))
+	}
+	if _, decimals, _ := strings.Cut(number, "."); len(decimals) > map[bool]int{false: 6, true: 4}[percent] {
+		return nil
+	}
+	return n
+}
+
+var (
+	commas    = regexp.MustCompile(` *, *`)
+	className = regexp.MustCompile(`^[\p{L}_$][\p{L}\d_$]*$`)
+	nameOnly  = regexp.MustCompile(`^[\w.-]+$`)
+)
+
+// wordsOf are the words that a list may have.
+var wordsOf = map[string]string{
+	"breaker.failures": "timeout cancelled rejected forwarded business failure canceled unknown invalid_argument deadline_exceeded not_found already_exists permission_denied resource_exhausted failed_precondition aborted out_of_range unimplemented internal unavailable data_loss unauthenticated biz_error",
+	"fallback.on":      "breaker refused failure timeout",
+}
+
+// wordsAreRight says whether each word may stand in the list, if perhaps not twice.
+func wordsAreRight(k *key, text string) bool {
+	own := wordsOf[strings.Replace(k.name, "ignore", "failures", 1)]
+	for _, w := range commas.Split(text, -1) {
+		parts := strings.Split(w, ".")
+		class := k.name != "fallback.on" && len(parts) > 1
+		for i, part := range parts {
+			class = class && (className.MatchString(part) && part == strings.ToValidUTF8(part, "") && !strings.ContainsFunc(part, func(r rune) bool { return r > 127 }) || part == "*" && i == len(parts)-1)
+		}
+		if !class && !slices.Contains(strings.Fields(own), w) {
+			return false
+		}
+	}
+	return true
+}
+
 // wellFormed says whether the text is right but perhaps out of range. What is
 // in range too is what accepts tells.
 func wellFormed(k *key, text string) bool {
 	if k.kind == "duration" {
 		return settingNanoseconds(text) != nil
+	}
+	if k.kind == "list" {
+		return wordsAreRight(k, text)
 	}
 	_, _, ok := rateOf(text)
 	return ok
@@ -137,6 +192,15 @@ func accepts(t *testing.T, k *key, at level, text string) bool {
 	case "rate":
 		calls, per, ok := rateOf(text)
 		return ok && within(calls, 0, math.MaxInt32) && within(per, 1e6, 24*3600e9)
+	case "ratio":
+		n := partsOf(text)
+		return n != nil && within(n, 0, 1_000_000)
+	case "list":
+		words := commas.Split(text, -1)
+		slices.Sort(words)
+		return wordsAreRight(k, text) && len(slices.Compact(words)) == len(commas.Split(text, -1))
+	case "name":
+		return len(text) <= 64 && nameOnly.MatchString(text) && !slices.Contains([]string{"true", "false"}, strings.ToLower(text))
 	case "boolean":
 		return slices.Contains([]string{"true", "false", "1", "0"}, text)
 	case "string":
@@ -167,6 +231,10 @@ func same(t *testing.T, k *key, text, got string) {
 		require.True(t, ok, got)
 		require.Zero(t, calls.Cmp(gotCalls), "%s=%q is %s", k.name, text, got)
 		require.Zero(t, per.Cmp(gotPer), "%s=%q is %s", k.name, text, got)
+	case "ratio":
+		require.Zero(t, partsOf(text).Cmp(partsOf(got)), "%s=%q is %s", k.name, text, got)
+	case "list":
+		require.Equal(t, commas.Split(text, -1), strings.Split(got, ","), k.name)
 	case "boolean":
 		require.Equal(t, text == "true" || text == "1", got == "true", "%s=%q", k.name, text)
 	default:
@@ -194,6 +262,21 @@ func (k *key) stands() []*key {
 	return []*key{k}
 }
 
+// tellsAllowed looks at the fault of a value that is wrong where the key may
+// stand. Of a list it is about one word.
+func tellsAllowed(t *testing.T, k *key, f Fault) {
+	t.Helper()
+	if k.kind != "list" {
+		require.Equal(t, k.allowed, f.Allowed)
+		require.Empty(t, f.Problem)
+		return
+	}
+	require.NotEmpty(t, f.Problem)
+	if f.Allowed != "once" {
+		require.True(t, strings.HasSuffix(f.Allowed, k.allowed), f.Allowed)
+	}
+}
+
 var allLevels = []level{atDefaults, atService, atMethod}
 
 func TestKeysAreComplete(t *testing.T) {
@@ -208,7 +291,14 @@ func TestKeysAreComplete(t *testing.T) {
 		assert.NotEmpty(t, k.doc, k.name)
 		assert.True(t, strings.HasSuffix(k.doc, "."), k.name)
 		assert.Equal(t, k.kind == "string", len(k.enum) > 0, k.name)
-		if k.kind == "integer" || k.kind == "number" || k.kind == "duration" {
+		assert.Equal(t, k.kind == "list", len(k.words) > 0, k.name)
+		for _, w := range k.words {
+			assert.Contains(t, k.allowed, w, k.name)
+		}
+		if k.apart != "" {
+			assert.Equal(t, k.name, keyNamed(k.apart).apart)
+		}
+		if k.kind == "integer" || k.kind == "number" || k.kind == "duration" || k.kind == "ratio" {
 			assert.Less(t, k.min, k.max, k.name)
 		}
 		for _, name := range k.standsFor {
@@ -291,8 +381,7 @@ func TestValuesInParams(t *testing.T) {
 					require.Equal(t, text, f.Value)
 					require.NotEmpty(t, f.Allowed)
 					if k.on(side) && k.levels&at != 0 {
-						require.Equal(t, k.allowed, f.Allowed)
-						require.Empty(t, f.Problem)
+						tellsAllowed(t, k, f)
 					} else {
 						require.NotEmpty(t, f.Problem)
 					}
@@ -378,7 +467,11 @@ func checkYAML(t *testing.T, k *key, side Side, at level, doc, faultKey, text st
 	require.Equal(t, text, f.Value, doc)
 	require.NotEmpty(t, f.Allowed)
 	if k.on(side) && k.levels&at != 0 {
-		require.Equal(t, k.allowed, f.Allowed)
+		if f.Problem != "" && k.kind != "list" { // what YAML has to say of it
+			require.Equal(t, k.allowed, f.Allowed)
+			return
+		}
+		tellsAllowed(t, k, f)
 	} else {
 		require.NotEmpty(t, f.Problem)
 	}
@@ -408,7 +501,7 @@ func TestValuesInYAMLWithoutQuotes(t *testing.T) {
 		for _, side := range both {
 			for _, at := range allLevels {
 				for _, text := range values {
-					if !plain.MatchString(text) || text == "-" || text == "null" {
+					if !plain.MatchString(text) || text == "-" || text == "%" || text == "null" {
 						continue
 					}
 					doc := document(side, at, k.section()+": "+text)
@@ -436,7 +529,10 @@ func TestValuesInYAMLParts(t *testing.T) {
 			if !k.hasParts() {
 				continue
 			}
-			part = "limit"
+			part = map[string]string{"breaker": "preset", "fallback": "name"}[parent]
+			if part == "" {
+				part = "limit"
+			}
 		} else if p := sectionKey(parent); p == nil || !p.hasParts() {
 			continue
 		}
@@ -465,6 +561,9 @@ func TestNothingForValueInYAML(t *testing.T) {
 				{"[]", "", "a list where a single value belongs"}, {"[3]", "", "a list where a single value belongs"},
 				{"!!seq []", "", "a list where a single value belongs"},
 			} {
+				if k.kind == "list" && strings.Contains(tt.yaml, "[") {
+					continue // see TestListsInYAML
+				}
 				doc := document(side, at, k.section()+": "+tt.yaml)
 				cfg, _, faults := ParseYAML("weir.yaml", []byte(doc))
 				require.Len(t, faults, 1, doc)
@@ -534,6 +633,40 @@ func TestValuesInCode(t *testing.T) {
 		{TPSScopeKey, "cluster", Policies{TPS: &TPS{Scope: "cluster"}}},
 		{TPSScopeKey, "method", Policies{TPS: &TPS{Scope: ScopeMethod}}},
 		{TPSModeKey, "Off", Policies{TPS: &TPS{Mode: "Off"}}},
+		{BreakerKey, "sentinel", Policies{Breaker: &Breaker{Preset: "sentinel"}}},
+		{BreakerErrorRatioKey, "1.000001", Policies{Breaker: &Breaker{ErrorRatio: Of(WholeRatio + 1)}}},
+		{BreakerErrorRatioKey, "-0.000001", Policies{Breaker: &Breaker{ErrorRatio: Of(Ratio(-1))}}},
+		{BreakerErrorCountKey, "-1", Policies{Breaker: &Breaker{ErrorCount: Of(-1)}}},
+		{BreakerConsecutiveErrorsKey, "2147483648", Policies{Breaker: &Breaker{ConsecutiveErrors: Of(1 << 31)}}},
+		{BreakerSlowRatioKey, "1.5", Policies{Breaker: &Breaker{SlowRatio: Of(RatioOf(1.5))}}},
+		{BreakerSlowRatioKey, "-1", Policies{Breaker: &Breaker{SlowRatio: Of(RatioOf(math.NaN()))}}},
+		{BreakerSlowRatioKey, "2", Policies{Breaker: &Breaker{SlowRatio: Of(RatioOf(math.Inf(1)))}}},
+		{BreakerSlowCallKey, "1h0m0.000000001s", Policies{Breaker: &Breaker{SlowCall: Of(time.Hour + 1)}}},
+		{BreakerMinCallsKey, "0", Policies{Breaker: &Breaker{MinCalls: Of(0)}}},
+		{BreakerWindowKey, "9.999999ms", Policies{Breaker: &Breaker{Window: Of(10*time.Millisecond - 1)}}},
+		{BreakerBucketsKey, "1001", Policies{Breaker: &Breaker{Buckets: Of(1001)}}},
+		{BreakerBoundaryKey, "below", Policies{Breaker: &Breaker{Boundary: "below"}}},
+		{BreakerOpenForKey, "0s", Policies{Breaker: &Breaker{OpenFor: Of(time.Duration(0))}}},
+		{BreakerOpenJitterKey, "1.1", Policies{Breaker: &Breaker{OpenJitter: Of(RatioOf(1.1))}}},
+		{BreakerOpenGrowthKey, "0.5", Policies{Breaker: &Breaker{OpenGrowth: Of(0.5)}}},
+		{BreakerOpenGrowthKey, "NaN", Policies{Breaker: &Breaker{OpenGrowth: Of(math.NaN())}}},
+		{BreakerOpenGrowthKey, "+Inf", Policies{Breaker: &Breaker{OpenGrowth: Of(math.Inf(1))}}},
+		{BreakerOpenMaxKey, "-1s", Policies{Breaker: &Breaker{OpenMax: Of(-time.Second)}}},
+		{BreakerProbesKey, "0", Policies{Breaker: &Breaker{Probes: Of(0)}}},
+		{BreakerProbeSuccessesKey, "-3", Policies{Breaker: &Breaker{ProbeSuccesses: Of(-3)}}},
+		{BreakerProbeUnderKey, "0s", Policies{Breaker: &Breaker{ProbeUnder: Of(time.Duration(0))}}},
+		{BreakerProbeTimeoutKey, "25h0m0s", Policies{Breaker: &Breaker{ProbeTimeout: Of(25 * time.Hour)}}},
+		{BreakerFailuresKey, "", Policies{Breaker: &Breaker{Failures: []string{}}}},
+		{BreakerFailuresKey, "timeout,timeuot", Policies{Breaker: &Breaker{Failures: []string{"timeout", "timeuot"}}}},
+		{BreakerFailuresKey, `"timeout,failure"`, Policies{Breaker: &Breaker{Failures: []string{"timeout,failure"}}}},
+		{BreakerIgnoreKey, `timeout," failure"`, Policies{Breaker: &Breaker{Ignore: []string{"timeout", " failure"}}}},
+		{BreakerIgnoreKey, "timeout,", Policies{Breaker: &Breaker{Ignore: []string{"timeout", ""}}}},
+		{BreakerIgnoreKey, "timeout,timeout", Policies{Breaker: &Breaker{Ignore: []string{"timeout", "timeout"}}}},
+		{BreakerScopeKey, "method", Policies{Breaker: &Breaker{Scope: ScopeMethod}}},
+		{BreakerForceKey, "shut", Policies{Breaker: &Breaker{Force: "shut"}}},
+		{BreakerModeKey, "on", Policies{Breaker: &Breaker{Mode: "on"}}},
+		{FallbackKey, "a b", Policies{Fallback: &Fallback{Name: "a b"}}},
+		{FallbackOnKey, "breaker,x", Policies{Fallback: &Fallback{On: []string{"breaker", "x"}}}},
 		{RetryRefusedKey, "NaN", Policies{RetryRefused: Of(math.NaN())}},
 		{RetryRefusedKey, "+Inf", Policies{RetryRefused: Of(math.Inf(1))}},
 		{RetryRefusedKey, "-0.1", Policies{RetryRefused: Of(-0.1)}},
@@ -554,7 +687,11 @@ func TestValuesInCode(t *testing.T) {
 			assert.Equal(t, map[level]string{atMethod: "SayHello"}[at], f.Method)
 			assert.Equal(t, k.section(), f.Key)
 			assert.Equal(t, tt.value, f.Value)
-			assert.Equal(t, k.allowed, f.Allowed)
+			if k.kind == "list" {
+				tellsAllowed(t, k, f)
+			} else {
+				assert.Equal(t, k.allowed, f.Allowed)
+			}
 			p := out.policies(k.sides[0], at)
 			_, set := held(k, &p)
 			assert.False(t, set)

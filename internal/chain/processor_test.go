@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
@@ -299,6 +300,25 @@ func TestNotesAreSaidAtStart(t *testing.T) {
 	require.Equal(t, 2, lines.Len(), "each is said once")
 	p.PostProcessReferenceConfig(service("a.Service", "tri", map[string]string{"tps": "200"}))
 	require.Equal(t, 3, lines.Len(), "a reference's own")
+}
+
+// A note about a service is said once and not for each of its methods; one about
+// settings of a method's own names it.
+func TestNotesOfBreakers(t *testing.T) {
+	p, _ := newProcessor()
+	lines := warnings(t)
+	u := service("a.Service", "tri", map[string]string{"breaker": "standard", "breaker.open-max": "1s", "methods.Echo.breaker.probe-successes": "9"})
+	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
+	var said []string
+	for _, l := range lines.All() {
+		said = append(said, l.Message[strings.Index(l.Message, "service="):])
+	}
+	const openMax = "breaker.open-max=1s is taken as 5s: it cannot be less than breaker.open-for"
+	require.Equal(t, []string{
+		"service=a.Service side=provider " + openMax,
+		"service=a.Service side=provider method=Echo breaker.probe-successes=9 is taken as 1: breaker.probes=1 lets no more through",
+		"service=a.Service side=provider method=Echo " + openMax,
+	}, said)
 }
 
 // A provider's URL tells consumers the actives in effect for them, from whichever
