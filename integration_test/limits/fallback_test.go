@@ -185,7 +185,7 @@ func TestAFallbackAnswersWhatTheConsumersOwnGuardRefuses(t *testing.T) {
 		require.Equal(t, 1, p.Handler.Stats("").Total)
 
 		// What its caller has given up needs no answer.
-		s.silent(t, func(ctx context.Context) error {
+		_ = s.silent(t, func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)
 			cancel()
 			_, err := c.SayHello(ctx, "c")
@@ -206,7 +206,7 @@ func TestAFallbackAnswersForAProviderThatIsDown(t *testing.T) {
 		cause := s.answered(t, c, "a")
 		require.Error(t, cause)
 		require.False(t, weir.IsRejected(cause))
-		refusals.silent(t, func(ctx context.Context) error {
+		_ = refusals.silent(t, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, harnessTimeout)
 			defer cancel()
 			_, err := only.SayHello(ctx, "b")
@@ -232,7 +232,7 @@ func TestAFallbackAnswersATimeout(t *testing.T) {
 				require.Equal(t, s.name+" for "+harness.Hold("slow"), text)
 				require.EqualValues(t, 1, s.runs.Load())
 			} else {
-				s.silent(t, func(ctx context.Context) error {
+				_ = s.silent(t, func(ctx context.Context) error {
 					_, err := ask(ctx)
 					return err
 				})
@@ -409,7 +409,7 @@ func TestAFallbackRunsOnceAfterAllTries(t *testing.T) {
 		require.Zero(t, s.runs.Load())
 		take(children[1])
 		rejected := weirCalls(t, "consumer", group, "SayHello", "rejected")
-		s.answered(t, c, "a")
+		_ = s.answered(t, c, "a")
 		require.Equal(t, rejected+2, weirCalls(t, "consumer", group, "SayHello", "rejected"), "both were asked")
 		for i, p := range children {
 			p.Open("g")
@@ -465,8 +465,11 @@ func TestALateForkLeavesTheAnswerAlone(t *testing.T) {
 			Reference: []client.ReferenceOption{client.WithClusterForking()}})
 		for n := range 10 {
 			arg := harness.Hold(fmt.Sprint("late", n))
-			text, read := "", func() string { return "" }
-			var err error
+			var (
+				text string
+				read func() string
+				err  error
+			)
 			if protocol == harness.Triple {
 				var reply *greet.HelloReply
 				reply, err = c.Stub().SayHello(background, &greet.HelloRequest{Name: arg})
@@ -543,7 +546,7 @@ func TestFallbacksChangeWhileCallsRun(t *testing.T) {
 			}}}
 		}
 		off := func() {
-			one.silent(t, func(ctx context.Context) error {
+			_ = one.silent(t, func(ctx context.Context) error {
 				_, err := c.SayHello(ctx, "x")
 				refused(t, err, p.Group, "SayHello", 1)
 				return err
@@ -551,15 +554,15 @@ func TestFallbacksChangeWhileCallsRun(t *testing.T) {
 		}
 		off()
 		require.NoError(t, weir.Configure(rule(one.name)))
-		one.answered(t, c, "a")
+		_ = one.answered(t, c, "a")
 		require.NoError(t, weir.Configure(rule(other.name)))
-		other.answered(t, c, "b")
+		_ = other.answered(t, c, "b")
 		require.NoError(t, weir.Configure(rule(one.name, "failure")))
 		off()
 		require.NoError(t, weir.Configure(rule(conf.FallbackOff)))
 		off()
 		require.NoError(t, weir.Configure(rule(one.name)))
-		one.answered(t, c, "c")
+		_ = one.answered(t, c, "c")
 		require.Equal(t, 2, weirFallbacks(t, p.Group, one.name, "answered"), "counts outlive changes")
 		require.NoError(t, weir.Configure(conf.Config{}))
 		off()

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,7 +32,11 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
+	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
@@ -306,6 +311,10 @@ func asRefusal(t *testing.T, err error) error {
 
 // Panics are counted each and told of once a second.
 func TestAFallbackThatPanics(t *testing.T) {
+	core, lines := observer.New(zapcore.ErrorLevel)
+	former := logger.GetLogger()
+	logger.SetLogger(zap.New(core).Sugar())
+	defer logger.SetLogger(former)
 	synctest.Test(t, func(t *testing.T) {
 		parsed := conf.ParseParams(conf.Consumer, "a.B", map[string]string{"fallback": "panics"})
 		ref, rt := retry.NewReference(&parsed.Service), guard.NewRuntime()
@@ -319,12 +328,17 @@ func TestAFallbackThatPanics(t *testing.T) {
 					&result.RPCResult{Err: cause})
 				require.Same(t, cause, res.Error())
 			}
-			time.Sleep(3 * time.Second)
+			time.Sleep(3 * time.Second) //nolint:forbidigo // synctest
 		}
 		rt.Fallbacks(func(_ guard.FallbackKey, c *guard.FallbackCounts) {
 			require.EqualValues(t, 300, c.Panicked())
 			require.Zero(t, c.Answered()+c.Failed())
 		})
 		require.Zero(t, rt.ConfigErrors())
+		require.Equal(t, 6, lines.Len(), "a line, and one for the rest of that second: %v", lines.All())
+		require.Contains(t, lines.All()[0].Message, "panic: a fault")
+		require.Contains(t, lines.All()[0].Message, "TestAFallbackThatPanics")
+		require.Contains(t, lines.All()[1].Message, "99 more times")
+		runtime.KeepAlive(f)
 	})
 }
