@@ -18,12 +18,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	clusterpkg "dubbo.apache.org/dubbo-go/v3/cluster/cluster"
 	"dubbo.apache.org/dubbo-go/v3/common"
@@ -32,17 +29,12 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
-	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/fallback"
-	"github.com/weir-go/weir/internal/retry"
 )
 
 // standIn is a fallback and the runtime that its reference belongs to.
@@ -191,6 +183,7 @@ func TestWhatAFallbackAnswersInPlaceOf(t *testing.T) {
 		"a timeout, dubbo":     {errors.New("maybe the client read timeout or fail to decode tcp stream in Writer.Write"), failure | timeout},
 		"cancelled there":      {triple_protocol.NewError(triple_protocol.CodeCanceled, errors.New("x")), 0},
 		"an answer, Triple":    {triple_protocol.NewWireError(triple_protocol.CodeBizError, errors.New("no such user")), 0},
+		"a handler's deadline": {triple_protocol.NewWireError(triple_protocol.CodeBizError, context.DeadlineExceeded), failure | timeout},
 		"an answer by a code":  {triple_protocol.NewError(triple_protocol.CodeNotFound, errors.New("x")), 0},
 		"an answer, dubbo":     {&hessian2.GenericException{ExceptionClass: "a.NoSuchUser", ExceptionMessage: "x"}, 0},
 	} {
@@ -307,38 +300,4 @@ func asRefusal(t *testing.T, err error) error {
 	e, ok := call.As(err)
 	require.True(t, ok)
 	return e
-}
-
-// Panics are counted each and told of once a second.
-func TestAFallbackThatPanics(t *testing.T) {
-	core, lines := observer.New(zapcore.ErrorLevel)
-	former := logger.GetLogger()
-	logger.SetLogger(zap.New(core).Sugar())
-	defer logger.SetLogger(former)
-	synctest.Test(t, func(t *testing.T) {
-		parsed := conf.ParseParams(conf.Consumer, "a.B", map[string]string{"fallback": "panics"})
-		ref, rt := retry.NewReference(&parsed.Service), guard.NewRuntime()
-		f := guard.NewFallbacks(rt, common.NewURLWithOptions(common.WithInterface("a.B")), ref)
-		defer fallback.Forget("panics")
-		require.NoError(t, fallback.Register("panics", func(context.Context, error) (string, error) { panic("a fault") }))
-		cause := errors.New("cause")
-		for range 3 {
-			for range 100 {
-				res := f.Answer(context.Background(), invocation.NewRPCInvocationWithOptions(invocation.WithMethodName("Get"), invocation.WithReply(new(string))),
-					&result.RPCResult{Err: cause})
-				require.Same(t, cause, res.Error())
-			}
-			time.Sleep(3 * time.Second) //nolint:forbidigo // synctest
-		}
-		rt.Fallbacks(func(_ guard.FallbackKey, c *guard.FallbackCounts) {
-			require.EqualValues(t, 300, c.Panicked())
-			require.Zero(t, c.Answered()+c.Failed())
-		})
-		require.Zero(t, rt.ConfigErrors())
-		require.Equal(t, 6, lines.Len(), "a line, and one for the rest of that second: %v", lines.All())
-		require.Contains(t, lines.All()[0].Message, "panic: a fault")
-		require.Contains(t, lines.All()[0].Message, "TestAFallbackThatPanics")
-		require.Contains(t, lines.All()[1].Message, "99 more times")
-		runtime.KeepAlive(f)
-	})
 }
