@@ -31,6 +31,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/metrics"
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // metricList is docs/metrics.json, which the dashboard and the alerts of
@@ -88,6 +89,10 @@ weir:
 	rt.Store.Set(conf.FromCode, "code", cfg)
 	u := common.NewURLWithOptions(common.WithProtocol("tri"), common.WithPath("list.Service"), common.WithInterface("list.Service"),
 		common.WithMethods([]string{"SayHello"}))
+	parsed := conf.ParseParams(conf.Consumer, "list.Service", map[string]string{"fallback": "none"})
+	require.Empty(t, parsed.Faults)
+	ref := retry.NewReference(&parsed.Service)
+	ref.Answerer = guard.NewFallbacks(rt, u, ref)
 	// A call that ends, one that runs, and one that is refused.
 	provider, consumer := guard.New(rt, conf.Provider), guard.New(rt, conf.Consumer)
 	attackCall(consumer, u, "SayHello", func() {})
@@ -106,6 +111,7 @@ weir:
 		want[m.Name] = m.Type
 	}
 	require.Equal(t, want, got)
+	runtime.KeepAlive(ref)
 	runtime.KeepAlive(provider) // with what it counts
 	runtime.KeepAlive(consumer)
 }

@@ -42,6 +42,8 @@ type Runtime struct {
 	lastGuard    atomic.Uint64
 	waits        weakmap.Map[WaitKey, Waits]
 	callers      weakmap.Map[CallersKey, Callers]
+	fallbacks    weakmap.Map[uint64, Fallbacks]
+	fellBack     weakmap.Map[FallbackKey, FallbackCounts]
 	configErrors atomic.Int64
 	serving      atomic.Bool
 	// owned is what is kept for good: the budgets of providers, of which there are

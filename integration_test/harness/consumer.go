@@ -108,6 +108,9 @@ func TryDial(cfg ConsumerConfig) (c *Consumer, err error) {
 // Stub returns the generated stub; nil on the dubbo protocol, which has none.
 func (c *Consumer) Stub() greet.GreetService { return c.stub }
 
+// Conn returns the connection of the dubbo protocol; nil on Triple, which has a stub.
+func (c *Consumer) Conn() *client.Connection { return c.conn }
+
 // SayHello calls the method of that name.
 func (c *Consumer) SayHello(ctx context.Context, name string, opts ...client.CallOption) (string, error) {
 	if c.Protocol == Dubbo {

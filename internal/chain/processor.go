@@ -52,8 +52,10 @@ func NewProcessor(rt *guard.Runtime, prepare func() error) *Processor {
 }
 
 // WarnUnmatched tells of services that are configured on a side on which others
-// were exported or referred to, but they were not. It is for once all are.
+// were exported or referred to, but they were not, and of fallbacks that nobody has
+// registered. It is for once all are.
 func (p *Processor) WarnUnmatched() {
+	p.runtime.WarnFallbacks()
 	view := p.runtime.Store.View()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,6 +112,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		ref := retry.NewReference(&parsed.Service)
 		ref.Cluster = u.GetParam(constant.ClusterKey, "")
 		ref.Raw = conf.OwnParams(params)
+		ref.Answerer = guard.NewFallbacks(p.runtime, u, ref)
 		u.SetAttribute(retry.AttributeKey, ref)
 	}
 	if view.AutoChain() {

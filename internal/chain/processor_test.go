@@ -15,7 +15,9 @@
 package chain
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -32,6 +34,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/fallback"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -259,6 +262,29 @@ func warnings(t *testing.T) *observer.ObservedLogs {
 	logger.SetLogger(zap.New(core).Sugar())
 	t.Cleanup(func() { logger.SetLogger(former) })
 	return lines
+}
+
+// A fallback that is configured and that nobody has registered is told of once all
+// should be, wherever its name stands.
+func TestFallbacksThatNobodyRegisteredAreTold(t *testing.T) {
+	p, rt := newProcessor()
+	lines := warnings(t)
+	require.NoError(t, fallback.Register("chain-known", func(context.Context, error) (string, error) { return "", nil }))
+	defer fallback.Forget("chain-known")
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{Consumer: conf.Section{Services: map[string]conf.Service{
+		"a.Service": {Methods: map[string]conf.Policies{"echo": {Fallback: &conf.Fallback{Name: "chain-late"}}}},
+	}}})
+	u := service("a.Service", "tri", map[string]string{"fallback": "chain-unknown", "methods.SayHello.fallback": "chain-known"})
+	p.PostProcessReferenceConfig(u)
+	require.Zero(t, lines.Len(), "%v", lines.All())
+	for range 2 {
+		p.WarnUnmatched()
+		require.Equal(t, 2, lines.Len(), "%v", lines.All())
+		require.Contains(t, lines.All()[0].Message, "side=consumer service=a.Service fallback=chain-unknown is configured: no function of that name is registered; there are: ")
+		require.Contains(t, lines.All()[0].Message, "chain-known")
+		require.Contains(t, lines.All()[1].Message, "fallback=chain-late")
+	}
+	runtime.KeepAlive(u)
 }
 
 // What is right but perhaps not what was meant is said at start, once.

@@ -49,6 +49,7 @@ var (
 	transitions  = desc("weir_breaker_transitions_total", "How often circuit breakers entered the state.", append(append([]string{}, siteLabels...), "state"))
 	hung         = desc("weir_breaker_hung_calls", "Calls that run for longer than breaker.slow-call.", siteLabels)
 	mode         = desc("weir_mode", "1 for the mode that holds for all guards.", []string{"mode"})
+	fallbacks    = desc("weir_fallbacks_total", "Failed calls that came to their fallback, by how it ended: answered, failed, panicked.", append(append([]string{}, siteLabels...), "fallback", "outcome"))
 	configErrors = desc("weir_config_errors_total", "Faults in a configuration that were met while running; the last good one stayed in force.", nil)
 	late         = desc("weir_late_responses_total", "Responses on the dubbo protocol that came after their caller had timed out, and were dropped.", nil)
 )
@@ -69,7 +70,7 @@ func New(rt *guard.Runtime) *Collector { return &Collector{rt} }
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		calls, rejected, byCaller, wouldReject, inflight, elapsed, limit, limitUsed, interval,
-		waited, waiting, wouldWait, breakers, transitions, hung, mode, configErrors, late,
+		waited, waiting, wouldWait, breakers, transitions, hung, fallbacks, mode, configErrors, late,
 	} {
 		ch <- d
 	}
@@ -97,6 +98,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		f := w.Figures()
 		out.histogram(waited, f, k.Side, k.Service, k.Method, k.Guard)
 		out.counter(wouldWait, float64(f.WouldWait), k.Side, k.Service, k.Method, k.Guard)
+	})
+	c.runtime.Fallbacks(func(k guard.FallbackKey, f *guard.FallbackCounts) {
+		for outcome, n := range map[string]int64{"answered": f.Answered(), "failed": f.Failed(), "panicked": f.Panicked()} {
+			out.counter(fallbacks, float64(n), k.Side, k.Service, k.Method, k.Fallback, outcome)
+		}
 	})
 	c.limits(out)
 	c.breakers(out)

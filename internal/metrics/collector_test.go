@@ -197,8 +197,10 @@ func TestWhatIsCounted(t *testing.T) {
 // Every metric is described, and is there from the first call on, at 0.
 func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	c := &chains{rt: guard.NewRuntime()}
-	own := map[string]string{"actives": "1", "tps": "5", "breaker": "standard"}
-	require.NoError(t, c.chain(t, conf.Consumer, "1", reference(t, own), own)(func() {}))
+	own := map[string]string{"actives": "1", "tps": "5", "breaker": "standard", "fallback": "none"}
+	ref := reference(t, own)
+	ref.Answerer = guard.NewFallbacks(c.rt, common.NewURLWithOptions(common.WithInterface("a.B"), common.WithMethods([]string{"Get", "get"})), ref)
+	require.NoError(t, c.chain(t, conf.Consumer, "1", ref, own)(func() {}))
 	provider := c.chain(t, conf.Provider, "1", nil, map[string]string{"executes": "4", "tps": "1"})
 	require.NoError(t, provider(func() {}))
 	require.Error(t, provider(func() {})) // a caller
@@ -210,5 +212,6 @@ func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	families, err := r.Gather()
 	require.NoError(t, err)
 	require.Len(t, families, len(described))
+	runtime.KeepAlive(ref)
 	runtime.KeepAlive(c)
 }

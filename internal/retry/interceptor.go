@@ -96,7 +96,12 @@ func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker
 		// The program uses the invocation again; it starts without a past.
 		inv.SetAttribute(stateKey, nil)
 	}
+	var land func(result.Result)
+	caller := inv
 	if i.forking.Load() {
+		if ref.Answerer != nil {
+			inv, land = ref.Answerer.Apart(inv)
+		}
 		keepOriginal(inv)
 	}
 	res := next.Invoke(ctx, inv)
@@ -111,6 +116,13 @@ func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker
 		if errors.As(err, &last) && last != nil {
 			res.SetError(last.Refusal)
 		}
+		if ref.Answerer != nil {
+			return ref.Answerer.Answer(ctx, caller, res)
+		}
+		return res
+	}
+	if land != nil {
+		land(res)
 	}
 	return res
 }

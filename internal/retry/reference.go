@@ -15,10 +15,14 @@
 package retry
 
 import (
+	"context"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/stripe"
@@ -42,6 +46,10 @@ type Reference struct {
 	// Cluster is the reference's own, "" when it is not known. It is set before
 	// the first call.
 	Cluster string
+
+	// Answerer answers calls that have failed, nil for nobody. It is set before the
+	// first call.
+	Answerer Answerer
 
 	// Raw are the reference's own params that are Weir's, as they were written.
 	Raw map[string]string
@@ -71,6 +79,17 @@ type Reference struct {
 	marks     sync.Map // address -> *mark
 	markCount atomic.Int64
 	markSeq   atomic.Uint64
+}
+
+// Answerer has something to say when a call has failed for good.
+type Answerer interface {
+	// Answer returns what the caller of a call gets whose result is an error, when
+	// all of its tries are over.
+	Answer(context.Context, base.Invocation, result.Result) result.Result
+	// Apart is asked before a call whose attempts may outlive it. It returns the
+	// invocation to send, and what is to be done with a result that is no error, nil
+	// for nothing: so an attempt that ends late does not overwrite an answer.
+	Apart(base.Invocation) (apart base.Invocation, land func(result.Result))
 }
 
 // mark says that an instance refused a call.
