@@ -82,7 +82,7 @@ func TestTheListOfMetricsHasTheirTypes(t *testing.T) {
 	cfg, found, faults := conf.ParseYAML("test", []byte(`
 weir:
   provider: {executes: 1, tps: 1000}
-  consumer: {actives: 1}
+  consumer: {actives: 1, breaker: standard}
 `))
 	require.Empty(t, faults)
 	require.True(t, found)

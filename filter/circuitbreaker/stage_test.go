@@ -278,6 +278,12 @@ func TestWhatCounts(t *testing.T) {
 		{name: "not found", err: func(*chain) error { return code(triple_protocol.CodeNotFound) }, want: success, also: "failures=not_found", otherwise: failure},
 		{name: "business", err: func(*chain) error { return code(triple_protocol.CodeBizError) }, want: success, also: "failures=business", otherwise: failure},
 		{name: "business by code", err: func(*chain) error { return code(triple_protocol.CodeBizError) }, want: success, also: "failures=biz_error;ignore=business", otherwise: failure},
+		{name: "a handler's deadline", err: func(*chain) error {
+			return triple_protocol.NewWireError(triple_protocol.CodeBizError, fmt.Errorf("stock: %w", context.DeadlineExceeded))
+		}, want: failure, also: "ignore=timeout", otherwise: no},
+		{name: "a handler's deadline, dubbo", err: func(*chain) error {
+			return &hessian2.GenericException{ExceptionClass: "java.lang.Throwable", ExceptionMessage: "stock: context deadline exceeded"}
+		}, want: failure},
 		{name: "business to ignore", err: func(*chain) error { return code(triple_protocol.CodeBizError) }, want: success, also: "ignore=business", otherwise: no},
 		{name: "exception", err: func(*chain) error { return exception("org.demo.NoStockException") }, want: success, also: "failures=org.demo.NoStockException", otherwise: failure},
 		{name: "package", err: func(*chain) error { return exception("org.demo.stock.NoStockException") }, want: success, also: "failures=org.demo.*", otherwise: failure},

@@ -16,9 +16,6 @@ package guard
 
 import (
 	"context"
-	"errors"
-
-	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
@@ -39,17 +36,6 @@ func covers(ctx context.Context, on conf.FallbackOn, err error) bool {
 		return on.Has(conf.OnTimeout)
 	case call.Failure:
 		return on.Has(conf.OnFailure)
-	case call.Success:
-		return on.Has(conf.OnTimeout) && ranOut(err)
 	}
 	return false
-}
-
-// ranOut reports whether a handler has passed on that its context's time was up. On
-// Triple that is the caller's deadline, so its answer races the caller's own timer;
-// dubbo-go sends it as a business error, of which nothing is left but the text.
-func ranOut(err error) (ok bool) {
-	defer notNil(func() { ok = false })
-	var te *triple_protocol.Error
-	return errors.As(err, &te) && te != nil && te.Code() == triple_protocol.CodeBizError && te.Message() == context.DeadlineExceeded.Error()
 }

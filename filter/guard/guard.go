@@ -88,6 +88,8 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 		return m.single(ctx, next, inv)
 	case 2:
 		return m.pair(ctx, next, inv)
+	case 3:
+		return m.trio(ctx, next, inv)
 	}
 	return m.several(ctx, next, inv)
 }

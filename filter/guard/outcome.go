@@ -124,6 +124,9 @@ const readTimeout = "maybe the client read timeout"
 // provider an error without a class is the transport's.
 func consumerOutcome(ctx context.Context, err error, failBusiness bool) (outcome call.Outcome) {
 	defer notNil(func() { outcome = call.Failure })
+	if ranOut(err) {
+		return call.Timeout
+	}
 	var te *triple_protocol.Error
 	if exceptionClass(err) != "" || errors.As(err, &te) {
 		return outcomeOf(ctx, err, failBusiness)
@@ -136,6 +139,25 @@ func consumerOutcome(ctx context.Context, err error, failBusiness bool) (outcome
 	}
 	return call.Failure
 }
+
+// ranOut reports whether a Go handler has passed on that its context's time was up.
+// On Triple that is the caller's deadline, so its answer races the caller's own timer.
+// dubbo-go sends it as a business error, of which nothing is left but the text.
+func ranOut(err error) bool {
+	text := ""
+	var te *triple_protocol.Error
+	var ge *hessian2.GenericException
+	switch {
+	case errors.As(err, &te) && te != nil && te.Code() == triple_protocol.CodeBizError:
+		text = te.Message()
+	case errors.As(err, &ge) && ge != nil && ge.ExceptionClass == plainThrowable:
+		text = ge.ExceptionMessage
+	}
+	return strings.HasSuffix(text, context.DeadlineExceeded.Error())
+}
+
+// plainThrowable is the class of a Go handler's error on the dubbo protocol.
+const plainThrowable = "java.lang.Throwable"
 
 // late reports whether an answer on a dubbo-protocol provider comes after the
 // time that its caller waits, which the timeout attachment tells in

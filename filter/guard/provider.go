@@ -272,6 +272,81 @@ func (m *method) pair(ctx context.Context, next base.Invoker, inv base.Invocatio
 	return res
 }
 
+// trio runs a call of a method with three steps, such as tps, breaker and executes,
+// for the same reason.
+func (m *method) trio(ctx context.Context, next base.Invoker, inv base.Invocation) (res result.Result) {
+	var (
+		first, second, third = &m.steps[0], &m.steps[1], &m.steps[2]
+		one, two, three      Permit
+		run                  running
+		ran                  bool
+	)
+	defer func() {
+		if !ran {
+			first.drop(one)
+			return
+		}
+		run.finish(first, one)
+	}()
+	defer func() {
+		if !ran {
+			second.drop(two)
+			return
+		}
+		run.finish(second, two)
+	}()
+	defer func() {
+		if !ran {
+			third.drop(three)
+			return
+		}
+		run.end()
+		run.finish(third, three)
+	}()
+	var now time.Duration
+	if m.clock {
+		now = clockNow()
+	}
+	var refusal *Refusal
+	one, refusal = first.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	if refusal != nil && !m.letPass(ctx, inv, first, refusal) {
+		return refusal.result()
+	}
+	if one.At != 0 {
+		now = one.At
+	}
+	two, refusal = second.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	if refusal != nil && !m.letPass(ctx, inv, second, refusal) {
+		return refusal.result()
+	}
+	if two.At != 0 {
+		now = two.At
+	}
+	three, refusal = third.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	if refusal != nil && !m.letPass(ctx, inv, third, refusal) {
+		return refusal.result()
+	}
+	if three.At != 0 {
+		now = three.At
+	}
+	run.begin(m, now)
+	if m.starts {
+		if first.Start != nil {
+			one = first.Start(one, run.began)
+		}
+		if second.Start != nil {
+			two = second.Start(two, run.began)
+		}
+		if third.Start != nil {
+			three = third.Start(three, run.began)
+		}
+	}
+	ran = true
+	res = next.Invoke(ctx, inv)
+	run.settle(ctx, inv, res)
+	return res
+}
+
 // few is the number of steps that most plans stay within: the permits of more
 // are felt on the stack.
 const few = 4

@@ -181,7 +181,7 @@ func TestWhatAFallbackAnswersInPlaceOf(t *testing.T) {
 		"a deadline":           {context.DeadlineExceeded, failure | timeout},
 		"a deadline, Triple":   {triple_protocol.NewError(triple_protocol.CodeDeadlineExceeded, errors.New("x")), failure | timeout},
 		"a timeout, dubbo":     {errors.New("maybe the client read timeout or fail to decode tcp stream in Writer.Write"), failure | timeout},
-		"cancelled there":      {triple_protocol.NewError(triple_protocol.CodeCanceled, errors.New("x")), 0},
+		"cancelled there":      {triple_protocol.NewError(triple_protocol.CodeCanceled, errors.New("x")), failure}, // not by the caller
 		"an answer, Triple":    {triple_protocol.NewWireError(triple_protocol.CodeBizError, errors.New("no such user")), 0},
 		"a handler's deadline": {triple_protocol.NewWireError(triple_protocol.CodeBizError, context.DeadlineExceeded), failure | timeout},
 		"an answer by a code":  {triple_protocol.NewError(triple_protocol.CodeNotFound, errors.New("x")), 0},
