@@ -1,0 +1,96 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package breaker
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// left is what the words of r count, below zero as well.
+func (r *running) left() int64 {
+	n := r.over.Load()
+	for s := range r.stripes {
+		for i := range r.stripes[s].slots {
+			n += int64(r.stripes[s].slots[i].Load()&(1<<countBits-1)) - zeroCalls
+		}
+	}
+	return n
+}
+
+// However calls begin and end while slots are taken, the words count those that run.
+func TestRunningIsExact(t *testing.T) {
+	r := newRunning(7, 0)
+	var now atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var keys []uint32
+			for j := range 3000 {
+				keys = append(keys, r.enter(time.Duration(now.Load())))
+				if (i+j)%3 == 0 {
+					now.Add(int64(1 + j%11))
+				}
+				if len(keys) > j%16 {
+					r.leave(keys[0])
+					keys = keys[1:]
+				}
+			}
+			for _, k := range keys {
+				r.leave(k)
+			}
+		}()
+	}
+	wg.Wait()
+	assert.Zero(t, r.left())
+	r.advance(time.Duration(now.Load() + 100))
+	assert.Zero(t, r.over.Load())
+}
+
+// Tags begin anew after a billion slots. Calls from before are still told apart.
+func TestRunningTagsBeginAnew(t *testing.T) {
+	r := newRunning(7, 0)
+	base := time.Duration(tags - 20)
+	var keys []uint32
+	for i := range time.Duration(60) {
+		now := base + i
+		k := r.enter(now)
+		require.NotZero(t, k)
+		require.NotContains(t, keys, k)
+		keys = append(keys, k)
+		require.EqualValues(t, max(i-7, 0), r.hung())
+	}
+	for i, k := range keys {
+		r.leave(k)
+		require.EqualValues(t, max(60-8-i-1, 0), r.hung())
+		require.EqualValues(t, 60-i-1, r.left())
+	}
+	// One that ends exactly as many slots later is taken from the wrong word: that is
+	// made good when the slot is taken.
+	k := r.enter(base)
+	r.advance(base + 59 + tags)
+	require.EqualValues(t, 1, r.hung())
+	r.leave(k)
+	r.advance(base + 59 + tags + slots)
+	require.Zero(t, r.hung())
+	require.Zero(t, r.left())
+}
