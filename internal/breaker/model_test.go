@@ -439,7 +439,7 @@ type modelRun struct {
 
 func modelRules(s *script) breaker.Rules {
 	r := breaker.Rules{
-		MinCalls: 4, Width: 100 * ms, Buckets: 4, SlowCall: 70 * ms,
+		MinCalls: 4, Width: 100 * ms, Buckets: 4, SlowCall: choose(s, 70*ms, 13),
 		OpenFor: 300 * ms, Probes: 1, ProbeTimeout: 200 * ms,
 	}
 	strategy := s.next(32)
@@ -473,7 +473,7 @@ func change(s *script, r breaker.Rules) breaker.Rules {
 	case 3:
 		r.ConsecutiveErrors = choose[int64](s, 0, 1, 3, 5)
 	case 4:
-		r.SlowCall = choose(s, 70*ms, 1, 6, 7, 100, 100*ms, time.Hour)
+		r.SlowCall = choose(s, 70*ms, 1, 6, 7, 13, 100, 100*ms, time.Hour)
 	case 5:
 		r.MinCalls = choose[int64](s, 0, 1, 3, 6)
 	case 6:

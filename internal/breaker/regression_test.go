@@ -61,6 +61,21 @@ func TestRegression_HungCallsAreJudgedWhoeverLookedFirst(t *testing.T) {
 	}
 }
 
+// Slots are of 10 ms here: calls are known to be slow when the eighth of them begins,
+// and the first call that comes then is refused.
+func TestHungCallsAreJudgedInTime(t *testing.T) {
+	for _, last := range []time.Duration{60 * ms, 70 * ms, 79 * ms} {
+		s := newBench(t, hangs(nil))
+		for range 10 {
+			s.begin()
+		}
+		s.pass(last)
+		s.b.Drop(s.begin(), s.now)
+		s.pass(80*ms - last)
+		s.refused()
+	}
+}
+
 // Nine calls hang and the tenth succeeds: that was not looked at before the next slot.
 func TestRegression_SuccessThatMakesEnoughCalls(t *testing.T) {
 	s := newBench(t, hangs(nil))

@@ -61,6 +61,7 @@ func TestRunningIsExact(t *testing.T) {
 		}()
 	}
 	wg.Wait()
+	assert.Zero(t, r.over.Load(), "without waiting for slots to be taken")
 	assert.Zero(t, r.left())
 	r.advance(time.Duration(now.Load() + 100))
 	assert.Zero(t, r.over.Load())
@@ -70,19 +71,28 @@ func TestRunningIsExact(t *testing.T) {
 func TestRunningTagsBeginAnew(t *testing.T) {
 	r := newRunning(7, 0)
 	base := time.Duration(tags - 20)
+	var began []time.Duration
 	var keys []uint32
-	for i := range time.Duration(60) {
-		now := base + i
-		k := r.enter(now)
-		require.NotZero(t, k)
-		require.NotContains(t, keys, k)
-		keys = append(keys, k)
-		require.EqualValues(t, max(i-7, 0), r.hung())
+	for now := base; now < base+60; now++ {
+		for range 1 + now%5 { // so that slots differ
+			k := r.enter(now)
+			require.NotZero(t, k)
+			keys = append(keys, k)
+			began = append(began, now)
+		}
+		slow := 0
+		for _, at := range began {
+			if now-at >= slots {
+				slow++
+			}
+		}
+		require.EqualValues(t, slow, r.hung())
 	}
+	over := r.hung()
 	for i, k := range keys {
 		r.leave(k)
-		require.EqualValues(t, max(60-8-i-1, 0), r.hung())
-		require.EqualValues(t, 60-i-1, r.left())
+		require.EqualValues(t, max(over-int64(i)-1, 0), r.hung())
+		require.EqualValues(t, len(keys)-i-1, r.left())
 	}
 	// One that ends exactly as many slots later is taken from the wrong word: that is
 	// made good when the slot is taken.
@@ -93,4 +103,25 @@ func TestRunningTagsBeginAnew(t *testing.T) {
 	r.advance(base + 59 + tags + slots)
 	require.Zero(t, r.hung())
 	require.Zero(t, r.left())
+}
+
+// Whoever comes first begins a bucket; the others find it.
+func TestWindowRollsOnce(t *testing.T) {
+	w := newWindow(&Rules{Width: 10, Buckets: 3}, 0)
+	for now := time.Duration(0); now < 2000; now += 10 {
+		var wg sync.WaitGroup
+		var found [8]*bucket
+		for i := range found {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				found[i] = w.at(now + time.Duration(i))
+			}()
+		}
+		wg.Wait()
+		for _, b := range found {
+			require.Same(t, found[0], b)
+		}
+		require.LessOrEqual(t, len(w.past), 2)
+	}
 }

@@ -345,6 +345,60 @@ func TestStormTripsOnce(t *testing.T) {
 	}
 }
 
+// Whatever trips as somebody closes the breaker: it is closed then.
+func TestStormOfTripsAndResets(t *testing.T) {
+	for _, closes := range []func(b *breaker.Breaker, r breaker.Rules){
+		func(b *breaker.Breaker, _ breaker.Rules) { b.Reset(1) },
+		func(b *breaker.Breaker, r breaker.Rules) { _ = b.Update(r, breaker.ForceClosed, 1) },
+	} {
+		for range 300 {
+			r := rules(func(r *breaker.Rules) { r.MinCalls = 1 })
+			b, err := breaker.New(r, 0)
+			require.NoError(t, err)
+			var permits [3]breaker.Permit
+			for i := range permits {
+				permits[i], _ = b.Allow(0)
+			}
+			run(4, func(i int) {
+				if i == 0 {
+					closes(b, r)
+				} else {
+					b.End(permits[i-1], breaker.Failure, 0, 0)
+				}
+			})
+			require.Equal(t, breaker.Closed, b.Stats(0).State)
+		}
+	}
+}
+
+// A probe of one round that ends as the next begins is not taken for one of that.
+func TestStormOfRounds(t *testing.T) {
+	b, err := breaker.New(rules(func(r *breaker.Rules) { r.MinCalls, r.Probes, r.ProbeSuccesses = 1, 8, 1 }), 0)
+	require.NoError(t, err)
+	p, _ := b.Allow(0)
+	b.End(p, breaker.Failure, 0, 0)
+	for range 400 {
+		require.NoError(t, b.Probe(0))
+		p, v := b.Allow(0)
+		require.Nil(t, v)
+		other, _ := b.Allow(0)
+		run(3, func(i int) {
+			switch i {
+			case 0:
+				_ = b.Probe(0)
+				_, _ = b.Allow(0)
+				_, _ = b.Allow(0)
+			case 1:
+				b.End(p, breaker.Failure, 0, 0)
+			case 2:
+				b.Drop(other, 0)
+			}
+		})
+		st := b.Stats(0)
+		require.Equal(t, []int{2, 0, 0}, []int{st.Probes, st.Healthy, st.Unhealthy})
+	}
+}
+
 // Two in a row: the second is open for long, so each probe of the first is taken back.
 func TestStormOfTwoBreakers(t *testing.T) {
 	trip := func(d time.Duration) *storm {
