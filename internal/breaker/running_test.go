@@ -38,19 +38,19 @@ func (r *running) left() int64 {
 func TestRunningIsExact(t *testing.T) {
 	r := newRunning(7, 0)
 	var now atomic.Int64
-	for range 600 { // what is wrong is made good by later slots: so look often
+	for range 1500 { // what is wrong is made good by later slots: so look often
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
 				var keys []uint32
-				for j := range 40 {
+				for j := range 12 {
 					keys = append(keys, r.enter(time.Duration(now.Load())))
-					if (i+j)%3 == 0 {
+					if (i+j)%5 == 0 {
 						now.Add(int64(1 + j%(2*slots)))
 					}
-					if len(keys) > j%8 {
+					if len(keys) > j%4 {
 						r.leave(keys[0])
 						keys = keys[1:]
 					}

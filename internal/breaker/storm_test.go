@@ -357,11 +357,11 @@ func TestStormOfTripsAndResets(t *testing.T) {
 		func(b *breaker.Breaker, _ breaker.Rules) { b.Reset(1) },
 		func(b *breaker.Breaker, r breaker.Rules) { _ = b.Update(r, breaker.ForceClosed, 1) },
 	} {
-		for range 300 {
+		for n := range 400 {
 			r := rules(func(r *breaker.Rules) { r.MinCalls = 1 })
 			b, err := breaker.New(r, 0)
 			require.NoError(t, err)
-			var permits [3]breaker.Permit
+			permits := make([]breaker.Permit, 1+n%3)
 			for i := range permits {
 				permits[i], _ = b.Allow(0)
 			}
