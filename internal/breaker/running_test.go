@@ -15,6 +15,7 @@
 package breaker
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -122,5 +123,31 @@ func TestWindowRollsOnce(t *testing.T) {
 			require.Same(t, found[0], b)
 		}
 		require.LessOrEqual(t, len(w.past), 2)
+	}
+}
+
+// The slot of a call is taken just as it begins or ends: only what that itself
+// leaves behind is looked at.
+func TestRunningIsExactAsASlotIsTaken(t *testing.T) {
+	r := newRunning(7, 0)
+	for round := range time.Duration(1500) {
+		var begun, taken atomic.Bool
+		var wg sync.WaitGroup
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for !taken.Load() {
+				r.leave(r.enter(0))
+				begun.Store(true)
+			}
+		}()
+		for !begun.Load() {
+			runtime.Gosched()
+		}
+		r.advance((round + 1) * slots)
+		taken.Store(true)
+		wg.Wait()
+		require.Zero(t, r.over.Load())
+		require.Zero(t, r.left())
 	}
 }
