@@ -37,10 +37,10 @@ type window struct {
 }
 
 // bucket counts the calls that ended in a part of the window. Buckets are not used
-// again: a call that comes too late for one adds to what nobody reads any more.
+// again: a call that comes too late for one is missing from the sum until the next one begins.
 type bucket struct {
 	// A call is counted before it is counted as slow or timed out. Read the other way
-	// round, no more are slow than there are. There are less than 1 << 32.
+	// round, no more are slow than there are. A bucket holds less than 1 << 32 calls.
 	counts   atomic.Uint64 // calls << 32 | failures
 	slow     atomic.Int64
 	timeouts atomic.Int64
