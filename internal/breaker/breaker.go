@@ -93,7 +93,7 @@ type Permit struct {
 }
 
 // Verdict is why calls are refused. Its address stays the same for as long as
-// the reason does.
+// the reason and the rules do.
 type Verdict struct {
 	State State
 	Cause Cause
@@ -182,7 +182,7 @@ func (b *Breaker) TryClosed() (Permit, bool) {
 func (b *Breaker) Allow(now time.Duration) (Permit, *Verdict) {
 	e := b.era.Load()
 	switch {
-	case e.state == Closed && (e.running == nil || int64(now) < e.running.next.Load()):
+	case e.state == Closed && (e.running == nil || int64(now) < e.running.due.Load()):
 		return Permit{Era: e.number}, nil
 	case e.state == Open && (e.forced || now < e.verdict.Until):
 		return Permit{}, &e.verdict
@@ -198,7 +198,9 @@ func (b *Breaker) allowSlow(now time.Duration) (Permit, *Verdict) {
 	if e := b.era.Load(); e.state == Closed {
 		if e.running != nil {
 			e.running.advance(now)
+			next := e.running.next.Load()
 			b.judge(e, e.window.at(now), now)
+			e.running.due.Store(next)
 		}
 	}
 	b.mu.Lock()
@@ -261,10 +263,7 @@ func (b *Breaker) End(p Permit, res Result, elapsed, now time.Duration) {
 		if e.window.streak.Load() != 0 {
 			e.window.streak.Store(0)
 		}
-	case Timeout:
-		bk.timeouts.Add(1)
-		add = oneFailure
-	case Failure:
+	case Failure, Timeout:
 		add = oneFailure
 	case Refused:
 		bk.refused.Add(1)
@@ -274,14 +273,18 @@ func (b *Breaker) End(p Permit, res Result, elapsed, now time.Duration) {
 			return
 		}
 	}
-	if slow {
-		bk.slow.Add(1)
-	}
 	if add == oneFailure && e.rules.ConsecutiveErrors > 0 {
 		e.window.streak.Add(1)
 	}
-	t := bk.total(bk.counts.Add(add))
-	if t.failures != 0 || t.slow != 0 {
+	v := bk.counts.Add(add)
+	if slow {
+		bk.slow.Add(1)
+	}
+	if res == Timeout {
+		bk.timeouts.Add(1)
+	}
+	t := bk.total(v)
+	if t.failures != 0 || t.slow != 0 || e.running != nil && e.running.hung() != 0 {
 		b.judgeTotals(e, t, now)
 	}
 }
@@ -368,7 +371,7 @@ func (b *Breaker) openLocked(cause Cause, t totals, failed int, at time.Duration
 }
 
 func (b *Breaker) halfOpenLocked(from *era, now time.Duration) *era {
-	e := &era{state: HalfOpen, verdict: probingVerdict(b.rules), failed: from.failed, probing: &probing{opened: from.verdict}}
+	e := &era{state: HalfOpen, verdict: probingVerdict(b.rules), failed: from.failed, probing: newProbing(from.verdict)}
 	return b.enterLocked(e, Event{Cause: from.verdict.Cause, At: now})
 }
 

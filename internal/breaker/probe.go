@@ -15,6 +15,7 @@
 package breaker
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ import (
 // probing is a round of probes. All but full is guarded by the breaker's lock.
 type probing struct {
 	// full is until when no probe can begin: as many run as may, and none of them
-	// is overdue before. It is 0 when one can.
+	// is overdue before. It is before all times when one can.
 	full atomic.Int64
 
 	// opened is what the breaker goes back to when no probe has run.
@@ -37,6 +38,12 @@ type probing struct {
 type lease struct {
 	key      uint32
 	deadline time.Duration
+}
+
+func newProbing(opened Verdict) *probing {
+	p := &probing{opened: opened}
+	p.full.Store(math.MinInt64)
+	return p
 }
 
 func (p *probing) fullUntil() time.Duration { return time.Duration(p.full.Load()) }
@@ -73,7 +80,7 @@ func (p *probing) give(key uint32) bool {
 // settle says until when the round is full.
 func (p *probing) settle(r *Rules) {
 	if p.room(r) > 0 || len(p.leases) == 0 {
-		p.full.Store(0)
+		p.full.Store(math.MinInt64)
 		return
 	}
 	first := p.leases[0].deadline

@@ -27,6 +27,9 @@ const Million = 1_000_000
 // MaxProbes is the largest number of probes.
 const MaxProbes = 1000
 
+// maxTime is the longest that a rule can ask for: what is added to now stays a time.
+const maxTime = math.MaxInt64 / 4
+
 // Rules are what a breaker goes by. The zero value of a strategy is that it does
 // not hold.
 type Rules struct {
@@ -85,7 +88,9 @@ func (r *Rules) check() error {
 		return bad("%d errors and %d one after another, want 0 or more", r.ErrorCount, r.ConsecutiveErrors)
 	case r.SlowRatio > 0 && r.SlowCall <= 0:
 		return bad("a slow call takes %v, want more than 0", r.SlowCall)
-	case r.Width <= 0 || r.Buckets < 1 || int64(r.Width) > math.MaxInt64/4/int64(r.Buckets):
+	case max(r.SlowCall, r.OpenFor, r.OpenMax, r.ProbeTimeout) > maxTime:
+		return bad("times of %v, %v, %v and %v, want at most %v", r.SlowCall, r.OpenFor, r.OpenMax, r.ProbeTimeout, time.Duration(maxTime))
+	case r.Width <= 0 || r.Buckets < 1 || int64(r.Width) > maxTime/int64(r.Buckets):
 		return bad("%d buckets of %v, want at least one, longer than 0", r.Buckets, r.Width)
 	case r.OpenFor <= 0 || r.OpenJitter < 0 || r.OpenJitter > Million:
 		return bad("open for %v with a jitter of %d, want more than 0 and 0 to %d", r.OpenFor, r.OpenJitter, Million)

@@ -32,8 +32,11 @@ type running struct {
 	// next is when the slot that is being filled ends, and epoch its number.
 	next  atomic.Int64
 	epoch atomic.Uint64
+	// due is when a call that asks has to look at what hangs again. It is not next:
+	// whoever begins a slot need not be one that judges.
+	due atomic.Int64
 
-	_ [40]byte
+	_ [32]byte
 	// over is the number of calls that are slow and still run. For a moment it can
 	// be too small.
 	over atomic.Int64
@@ -65,6 +68,7 @@ type stripeOf struct {
 func newRunning(slow, now time.Duration) *running {
 	r := &running{width: (slow + slots - 2) / (slots - 1), start: now}
 	r.next.Store(int64(now + r.width))
+	r.due.Store(r.next.Load())
 	for s := range r.stripes {
 		for i := range r.stripes[s].slots {
 			r.stripes[s].slots[i].Store(word(uint64(i)))

@@ -116,7 +116,7 @@ func (b *Breaker) Update(r Rules, force Force, now time.Duration) error {
 	case e.state == Closed:
 		next.forced = force == ForceClosed
 	case e.state == Open && was == ForceOpen && force == Free:
-		next.forced = false // it is due, and the next call probes
+		next.forced, next.verdict.Until = false, now // it is due, and the next call probes
 	case e.state == HalfOpen:
 		next.verdict = probingVerdict(b.rules)
 	}

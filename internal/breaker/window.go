@@ -37,8 +37,10 @@ type window struct {
 }
 
 // bucket counts the calls that ended in a part of the window. Buckets are not used
-// again: a call that comes too late for one adds to what nobody reads any more.
+// again: a call that comes too late for one is missing from the sum until the next one begins.
 type bucket struct {
+	// A call is counted before it is counted as slow or timed out. Read the other way
+	// round, no more are slow than there are. A bucket holds less than 1 << 32 calls.
 	counts   atomic.Uint64 // calls << 32 | failures
 	slow     atomic.Int64
 	timeouts atomic.Int64
@@ -46,7 +48,7 @@ type bucket struct {
 
 	// What follows does not change.
 
-	index int64 // start / width
+	index int64 // start / width, rounded down
 	end   time.Duration
 	base  totals // of the buckets before
 }
@@ -69,6 +71,9 @@ func newWindow(r *Rules, now time.Duration) *window {
 
 func (w *window) bucketOf(now time.Duration, base totals) *bucket {
 	i := int64(now / w.width)
+	if now%w.width < 0 {
+		i--
+	}
 	return &bucket{index: i, end: time.Duration(i+1) * w.width, base: base}
 }
 
@@ -91,16 +96,19 @@ func (w *window) roll(now time.Duration) *bucket {
 	next := w.bucketOf(now, totals{})
 	w.past = slices.DeleteFunc(append(w.past, cur), func(b *bucket) bool { return b.index <= next.index-w.buckets })
 	for _, b := range w.past {
-		next.base.add(b.sum())
+		next.base.add(b.sum(b.counts.Load()))
 	}
 	w.cur.Store(next)
 	return next
 }
 
-// sum is what the bucket itself has counted.
-func (b *bucket) sum() totals {
-	v := b.counts.Load()
-	return totals{calls: int64(v >> 32), failures: int64(v & (oneCall - 1)), slow: b.slow.Load()}
+// sum is what the bucket itself has counted, when its counts were v or later.
+func (b *bucket) sum(v uint64) totals {
+	slow := b.slow.Load()
+	if slow != 0 {
+		v = b.counts.Load() // v may be without calls that are slow
+	}
+	return totals{calls: int64(v >> 32), failures: int64(v & (oneCall - 1)), slow: slow}
 }
 
 func (t *totals) add(o totals) {
@@ -109,12 +117,10 @@ func (t *totals) add(o totals) {
 	t.slow += o.slow
 }
 
-// total is the window's sum when the bucket's own counts are v.
+// total is the window's sum when the bucket's own counts are v or later.
 func (b *bucket) total(v uint64) totals {
-	t := b.base
-	t.calls += int64(v >> 32)
-	t.failures += int64(v & (oneCall - 1))
-	t.slow += b.slow.Load()
+	t := b.sum(v)
+	t.add(b.base)
 	return t
 }
 
@@ -124,9 +130,9 @@ func (w *window) seen(now time.Duration) (t totals, timeouts, refused int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range append(w.past[:len(w.past):len(w.past)], w.cur.Load()) {
-		t.add(b.sum())
 		timeouts += b.timeouts.Load()
 		refused += b.refused.Load()
+		t.add(b.sum(b.counts.Load()))
 	}
 	return t, timeouts, refused
 }
