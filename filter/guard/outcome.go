@@ -120,12 +120,58 @@ func ErrorKind(err error) (class, code string) {
 // gives a call up; the error itself is not exported.
 const readTimeout = "maybe the client read timeout"
 
+// goError is the class that dubbo gives to errors of Go on the dubbo protocol.
+const goError = "java.lang.Throwable"
+
+// wireText is the text of an error that a handler in Go answered with, "" for
+// another. All that is left of it on the wire is that, as a business error.
+func wireText(err error) string {
+	var te *triple_protocol.Error
+	if errors.As(err, &te) && te != nil {
+		if te.Code() != triple_protocol.CodeBizError {
+			return ""
+		}
+		return te.Message()
+	}
+	var ge *hessian2.GenericException
+	if errors.As(err, &ge) && ge != nil && ge.ExceptionClass == goError {
+		return ge.ExceptionMessage
+	}
+	return ""
+}
+
+// noAnswer finds out how a call ended whose handler passed on an error of Go's own,
+// which is no answer: that its context was over, or that it panicked, which the
+// dubbo protocol carries as any error. Handlers put words before the former.
+func noAnswer(ctx context.Context, text string) (outcome call.Outcome, ok bool) {
+	switch {
+	case strings.HasSuffix(text, context.DeadlineExceeded.Error()):
+		return call.Timeout, true
+	case strings.HasSuffix(text, context.Canceled.Error()):
+		if ctx.Err() != nil {
+			return call.Cancelled, true
+		}
+		return call.Failure, true
+	}
+	return call.Failure, strings.HasPrefix(text, "runtime error: ")
+}
+
 // consumerOutcome says how an attempt ended that was no refusal. Unlike on a
 // provider an error without a class is the transport's.
 func consumerOutcome(ctx context.Context, err error, failBusiness bool) (outcome call.Outcome) {
 	defer notNil(func() { outcome = call.Failure })
+	if ctx == nil {
+		ctx = context.Background() // not all of dubbo's invokers look at it
+	}
+	if o, ok := noAnswer(ctx, wireText(err)); ok {
+		return o
+	}
 	var te *triple_protocol.Error
-	if exceptionClass(err) != "" || errors.As(err, &te) {
+	coded := errors.As(err, &te)
+	if coded && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return call.Timeout // the provider has the same deadline, so its handler may be heard before the context
+	}
+	if coded || exceptionClass(err) != "" {
 		return outcomeOf(ctx, err, failBusiness)
 	}
 	switch {
