@@ -120,15 +120,58 @@ func ErrorKind(err error) (class, code string) {
 // gives a call up; the error itself is not exported.
 const readTimeout = "maybe the client read timeout"
 
+// goError is the class that dubbo gives to errors of Go on the dubbo protocol.
+const goError = "java.lang.Throwable"
+
+// wireText is the text of an error that a handler in Go answered with, "" for
+// another. All that is left of it on the wire is that, as a business error.
+func wireText(err error) string {
+	var te *triple_protocol.Error
+	if errors.As(err, &te) && te != nil {
+		if te.Code() != triple_protocol.CodeBizError {
+			return ""
+		}
+		return te.Message()
+	}
+	var ge *hessian2.GenericException
+	if errors.As(err, &ge) && ge != nil && ge.ExceptionClass == goError {
+		return ge.ExceptionMessage
+	}
+	return ""
+}
+
+// noAnswer finds out how a call ended whose handler passed on an error of Go's own,
+// which is no answer: that its context was over, or that it panicked, which the
+// dubbo protocol carries as any error. Handlers put words before the former.
+func noAnswer(ctx context.Context, text string) (outcome call.Outcome, ok bool) {
+	switch {
+	case strings.HasSuffix(text, context.DeadlineExceeded.Error()):
+		return call.Timeout, true
+	case strings.HasSuffix(text, context.Canceled.Error()):
+		if ctx.Err() != nil {
+			return call.Cancelled, true
+		}
+		return call.Failure, true
+	}
+	return call.Failure, strings.HasPrefix(text, "runtime error: ")
+}
+
 // consumerOutcome says how an attempt ended that was no refusal. Unlike on a
 // provider an error without a class is the transport's.
 func consumerOutcome(ctx context.Context, err error, failBusiness bool) (outcome call.Outcome) {
 	defer notNil(func() { outcome = call.Failure })
-	if ranOut(err) {
-		return call.Timeout
+	if ctx == nil {
+		ctx = context.Background() // not all of dubbo's invokers look at it
+	}
+	if o, ok := noAnswer(ctx, wireText(err)); ok {
+		return o
 	}
 	var te *triple_protocol.Error
-	if exceptionClass(err) != "" || errors.As(err, &te) {
+	coded := errors.As(err, &te)
+	if coded && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return call.Timeout // the provider has the same deadline, so its handler may be heard before the context
+	}
+	if coded || exceptionClass(err) != "" {
 		return outcomeOf(ctx, err, failBusiness)
 	}
 	switch {
@@ -139,25 +182,6 @@ func consumerOutcome(ctx context.Context, err error, failBusiness bool) (outcome
 	}
 	return call.Failure
 }
-
-// ranOut reports whether a Go handler has passed on that its context's time was up.
-// On Triple that is the caller's deadline, so its answer races the caller's own timer.
-// dubbo-go sends it as a business error, of which nothing is left but the text.
-func ranOut(err error) bool {
-	text := ""
-	var te *triple_protocol.Error
-	var ge *hessian2.GenericException
-	switch {
-	case errors.As(err, &te) && te != nil && te.Code() == triple_protocol.CodeBizError:
-		text = te.Message()
-	case errors.As(err, &ge) && ge != nil && ge.ExceptionClass == plainThrowable:
-		text = ge.ExceptionMessage
-	}
-	return strings.HasSuffix(text, context.DeadlineExceeded.Error())
-}
-
-// plainThrowable is the class of a Go handler's error on the dubbo protocol.
-const plainThrowable = "java.lang.Throwable"
 
 // late reports whether an answer on a dubbo-protocol provider comes after the
 // time that its caller waits, which the timeout attachment tells in
