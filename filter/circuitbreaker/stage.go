@@ -156,7 +156,7 @@ func (s *stage) reject(c breaker.Cause) call.RejectError {
 func pack(p breaker.Permit) uint64 { return uint64(p.Era)<<32 | uint64(p.Key) }
 
 func unpack(token uint64) breaker.Permit {
-	return breaker.Permit{Era: uint32(token >> 32), Key: uint32(token)} //nolint:gosec // its two halves
+	return breaker.Permit{Era: uint32(token >> 32), Key: uint32(token)}
 }
 
 // take is for breakers that need no time while they are closed.

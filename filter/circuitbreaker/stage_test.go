@@ -137,6 +137,11 @@ func (c *chain) calls(t *testing.T, n int, f inner) {
 	}
 }
 
+func (c *chain) mustRefuse(t *testing.T) {
+	t.Helper()
+	require.NotNil(t, c.refused(t))
+}
+
 func (c *chain) refused(t *testing.T) *call.RejectError {
 	t.Helper()
 	e, ok := call.As(c.call(answer))
@@ -308,9 +313,8 @@ func TestWhatCounts(t *testing.T) {
 				}
 				require.Error(t, c.callCtx(ctx, "Echo", fails(tt.err(c))))
 				s := c.stats(t)
-				assert.Equal(t, map[string]breaker.Stats{
-					no: {}, success: {Calls: 1}, failure: {Calls: 1, Failures: 1},
-				}[tt.want], breaker.Stats{Calls: s.Calls, Failures: s.Failures}, params)
+				want := map[string][2]int64{no: {}, success: {1, 0}, failure: {1, 1}}[tt.want]
+				assert.Equal(t, want, [2]int64{s.Calls, s.Failures}, params)
 				runtime.KeepAlive(c.guard)
 				if tt.also == "" {
 					return
@@ -404,12 +408,12 @@ func TestScope(t *testing.T) {
 		other := c.at("20001")
 		other.calls(t, 1, answer)
 		c.calls(t, 1, broken)
-		c.refused(t)
+		c.mustRefuse(t)
 		if scope == "instance" {
 			other.calls(t, 1, answer)
 			assert.Len(t, c.states("Echo"), 2)
 		} else {
-			other.refused(t)
+			other.mustRefuse(t)
 			assert.Len(t, c.states("Echo"), 1)
 		}
 		require.NoError(t, c.callCtx(context.Background(), "Other", answer), "methods have breakers of their own")
@@ -423,7 +427,7 @@ func TestMethodsShareSettingsAndNoBreaker(t *testing.T) {
 	c := newChain(t, conf.Consumer, nil)
 	c.configure(t, "breaker: {error-ratio: 0.5, min-calls: 1}")
 	c.calls(t, 1, broken)
-	c.refused(t)
+	c.mustRefuse(t)
 	require.NoError(t, c.callCtx(context.Background(), "Other", answer))
 	require.NoError(t, c.callCtx(context.Background(), "other", answer))
 	e, ok := call.As(c.callCtx(context.Background(), "echo", answer))
@@ -449,13 +453,13 @@ func TestConfigurationChanges(t *testing.T) {
 		c.calls(t, 3, broken)
 		require.Equal(t, breaker.Open, c.stats(t).State)
 		section("error-count: 3")
-		c.refused(t)
+		c.mustRefuse(t)
 		section("error-count: 3, force: closed")
 		c.calls(t, 9, broken)
 		section("error-count: 3, force: open")
 		require.Equal(t, call.ReasonForced, c.refused(t).Reason)
 		sleep(time.Hour)
-		c.refused(t)
+		c.mustRefuse(t)
 		section("error-count: 3")
 		c.calls(t, 1, answer)
 		require.Equal(t, breaker.Closed, c.stats(t).State)

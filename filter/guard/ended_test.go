@@ -41,6 +41,9 @@ func init() { //nolint:gochecknoinits // the registry is the process's
 	})
 }
 
+// sleep lets the time of a bubble pass.
+func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest
+
 // told is what a step was told of one call.
 type told struct {
 	taken, started, ended, dropped int
@@ -104,7 +107,7 @@ func TestStepsAreToldOfTheRunOnce(t *testing.T) {
 									take := s.Take
 									s.Take = func(c guard.Call) (guard.Permit, *guard.Refusal) {
 										p, r := take(c)
-										time.Sleep(time.Second)
+										sleep(time.Second)
 										p.Token, p.At = uint64(time.Second), guard.Now()
 										return p, r
 									}
@@ -127,7 +130,7 @@ func TestStepsAreToldOfTheRunOnce(t *testing.T) {
 							if side == "provider" {
 								require.Equal(t, guard.Now(), w.began, "the wait is over")
 							}
-							time.Sleep(time.Minute)
+							sleep(time.Minute)
 							return answer(ctx, inv)
 						})
 						require.Equal(t, call.Success, w.outcome)
@@ -135,7 +138,7 @@ func TestStepsAreToldOfTheRunOnce(t *testing.T) {
 						require.NoError(t, w.err)
 						run(func(context.Context, base.Invocation) result.Result { return &result.RPCResult{Err: boom} })
 						require.Equal(t, boom, w.err)
-						run(func(context.Context, base.Invocation) result.Result { time.Sleep(time.Second); panic("boom") })
+						run(func(context.Context, base.Invocation) result.Result { sleep(time.Second); panic("boom") })
 						require.Equal(t, call.Failure, w.outcome)
 						require.Equal(t, time.Second, w.elapsed)
 						require.NoError(t, w.err)

@@ -73,14 +73,14 @@ const retrySteps = 4 * 40
 // retryStep rounds a retry-after up by a quarter at most, to a step of whole
 // milliseconds, and numbers it.
 func retryStep(d time.Duration) (int, time.Duration) {
-	ms := uint64((max(d, 0) + time.Millisecond - 1) / time.Millisecond) //nolint:gosec // not negative
+	ms := uint64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
 	if ms < 4 {
-		return int(ms), time.Duration(ms) * time.Millisecond //nolint:gosec // small
+		return int(ms), time.Duration(ms) * time.Millisecond
 	}
 	shift := bits.Len64(ms) - 3 // three leading bits are kept
 	ms += 1<<shift - 1
 	shift = bits.Len64(ms) - 3
-	top := ms >> shift                                     // 4 to 7
-	i := min(4*(shift+1)+int(top-4), retrySteps-1)         //nolint:gosec // small
-	return i, time.Duration(top<<shift) * time.Millisecond //nolint:gosec // as d
+	top := ms >> shift // 4 to 7
+	i := min(4*(shift+1)+int(top-4), retrySteps-1)
+	return i, time.Duration(top<<shift) * time.Millisecond
 }

@@ -91,7 +91,7 @@ func (r *running) enter(now time.Duration) uint32 {
 	i := stripe.Index() & (stripes - 1)
 	v := r.stripes[i].slots[tagOf(epoch)%slots].Add(1)
 	// Where the slot was taken for a newer epoch meanwhile, the call is of that one.
-	return uint32(v>>countBits)<<2 | uint32(i) //nolint:gosec // 30 and 2 bits
+	return uint32(v>>countBits)<<2 | uint32(i)
 }
 
 // leave is the end of a call.
@@ -118,7 +118,7 @@ func (r *running) advance(now time.Duration) {
 		return
 	}
 	last := r.epoch.Load()
-	epoch := uint64((now - r.start) / r.width) //nolint:gosec // now is after start here
+	epoch := uint64((now - r.start) / r.width)
 	for e := max(last+1, epoch-min(epoch, slots-1)); e <= epoch; e++ {
 		for s := range r.stripes {
 			old := r.stripes[s].slots[tagOf(e)%slots].Swap(word(e))
@@ -127,7 +127,7 @@ func (r *running) advance(now time.Duration) {
 	}
 	// The slot is there before anybody looks for it.
 	r.epoch.Store(epoch)
-	r.next.Store(int64(r.start + time.Duration(epoch+1)*r.width)) //nolint:gosec // as now
+	r.next.Store(int64(r.start + time.Duration(epoch+1)*r.width))
 }
 
 // hung is the number of calls that are slow and still run.

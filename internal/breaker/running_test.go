@@ -91,7 +91,7 @@ func TestRunningTagsBeginAnew(t *testing.T) {
 	over := r.hung()
 	for i, k := range keys {
 		r.leave(k)
-		require.EqualValues(t, max(over-int64(i)-1, 0), r.hung())
+		require.Equal(t, max(over-int64(i)-1, 0), r.hung())
 		require.EqualValues(t, len(keys)-i-1, r.left())
 	}
 	// One that ends exactly as many slots later is taken from the wrong word: that is
