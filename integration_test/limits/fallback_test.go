@@ -215,6 +215,27 @@ func TestAFallbackAnswersForAProviderThatIsDown(t *testing.T) {
 	})
 }
 
+// With on: breaker it leaves failures alone, and answers once the breaker is open.
+func TestAFallbackAnswersWhatABreakerRefuses(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, protocol string) {
+		harness.SkipUnderRaceDetector(t, protocol)
+		s := newStandIn(t, protocol, nil)
+		p := harness.SpawnProvider(t, harness.ProviderSpec{Protocol: protocol})
+		c := refer(t, s.name, map[string]string{"fallback.on": "breaker", "breaker.consecutive-errors": "2", "breaker.open-for": "1h"}, p.Endpoint)
+		_, err := c.SayHello(background, "a")
+		require.NoError(t, err)
+		p.Kill()
+		for range 2 {
+			err := s.silent(t, func(ctx context.Context) error { _, err := c.SayHello(ctx, "b"); return err })
+			require.False(t, weir.IsRejected(err), err)
+		}
+		refusal, ok := weir.AsRejected(s.answered(t, c, "c"))
+		require.True(t, ok)
+		require.Equal(t, "breaker", refusal.Guard)
+		require.Equal(t, call.ReasonConsecutiveErrors, refusal.Reason)
+	})
+}
+
 func TestAFallbackAnswersATimeout(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, protocol string) {
 		for on, answers := range map[string]bool{"timeout": true, "failure": true, "refused": false, "breaker": false} {
