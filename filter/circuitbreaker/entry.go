@@ -48,10 +48,16 @@ type entry struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	method  string        // as the service spells it
-	version uint64        // of the configuration that the rules are of
-	inForce bool          // until the policy is taken away
-	alive   []func() bool // the chains that use it
+	method  string // as the service spells it
+	version uint64 // of the configuration that the rules are of
+	inForce bool   // until the policy is taken away
+	users   []user
+}
+
+// user is a chain that goes by a breaker, in any of its plans.
+type user struct {
+	guard uint64
+	alive func() bool
 }
 
 func keyOf(site guard.Site) Key {
@@ -73,7 +79,7 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
 		e.method = site.Method // a name that is only configured has its first letter folded
 	}
-	e.alive = append(slices.DeleteFunc(e.alive, func(alive func() bool) bool { return !alive() }), site.Alive())
+	e.usedByLocked(site)
 	if site.Version() < e.version {
 		return nil
 	}
@@ -92,6 +98,13 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 	return nil
 }
 
+// usedByLocked notes a chain, once for all of its plans.
+func (e *entry) usedByLocked(site guard.Site) {
+	n := site.Guard()
+	e.users = slices.DeleteFunc(e.users, func(u user) bool { return u.guard == n || !u.alive() })
+	e.users = append(e.users, user{n, site.Alive()})
+}
+
 // unset forgets what was counted: nobody asks the breaker from this version on.
 func (e *entry) unset(version uint64) {
 	e.mu.Lock()
@@ -108,8 +121,8 @@ func (e *entry) unset(version uint64) {
 func (e *entry) used() (method string, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.alive = slices.DeleteFunc(e.alive, func(alive func() bool) bool { return !alive() })
-	return e.method, e.inForce && len(e.alive) > 0
+	e.users = slices.DeleteFunc(e.users, func(u user) bool { return !u.alive() })
+	return e.method, e.inForce && len(e.users) > 0
 }
 
 var entries weakmap.Map[Key, entry]

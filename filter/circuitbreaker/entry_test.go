@@ -1,0 +1,55 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package circuitbreaker
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+)
+
+// Each plan of a chain was kept as one more that uses the breaker, for as long as
+// the chain lived.
+func TestRegression_PlansOfAChainAreOneUser(t *testing.T) {
+	rt := guard.NewRuntime()
+	g := guard.New(rt, conf.Provider)
+	next := base.NewBaseInvoker(common.NewURLWithOptions(
+		common.WithProtocol("tri"), common.WithPath("breaker.Users"), common.WithInterface("breaker.Users"), common.WithMethods([]string{"Echo"})))
+	for i := range 50 {
+		cfg, _, faults := conf.ParseYAML("test", fmt.Appendf(nil, "weir: {provider: {breaker: {error-count: %d}}}", i+1))
+		require.Empty(t, faults)
+		rt.Store.Set(conf.FromFile, "test", cfg)
+		g.Invoke(context.Background(), next, invocation.NewRPCInvocation("Echo", nil, map[string]any{}))
+	}
+	seen := 0
+	entries.Range(func(k Key, e *entry) bool {
+		if k.runtime == rt {
+			seen++
+			require.Len(t, e.users, 1)
+		}
+		return true
+	})
+	require.Equal(t, 2, seen)
+	runtime.KeepAlive(g)
+}
