@@ -79,6 +79,7 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
 		e.method = site.Method // a name that is only configured has its first letter folded
 	}
+	e.teller.name(e.method) // what follows may be told
 	e.usedByLocked(site)
 	if site.Version() < e.version {
 		return nil
@@ -94,7 +95,6 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 		return err
 	}
 	e.version, e.inForce = site.Version(), true
-	e.teller.name(e.method)
 	return nil
 }
 

@@ -1,0 +1,52 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package circuitbreaker_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/circuitbreaker"
+	"github.com/weir-go/weir/internal/breaker"
+)
+
+// What the first plan of a method does to its breaker is told as any other change.
+func TestRegression_TheFirstChangeIsCountedByName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChain(t, conf.Consumer, exact("force=open"))
+		var got []circuitbreaker.Event
+		stop := circuitbreaker.Subscribe(c.rt, func(e circuitbreaker.Event) { got = append(got, e) })
+		defer stop()
+		c.mustRefuse(t)
+		synctest.Wait()
+		var methods []string
+		for _, e := range got {
+			methods = append(methods, e.Method)
+		}
+		assert.ElementsMatch(t, []string{"Echo", "Other", "*"}, methods)
+		opened := int64(0)
+		circuitbreaker.AllChanges(c.rt, func(k circuitbreaker.ChangesKey, ch *circuitbreaker.Changes) {
+			if k.Method == "Echo" {
+				opened = ch.To(breaker.Open)
+			}
+		})
+		assert.EqualValues(t, 1, opened)
+		runtime.KeepAlive(c.guard)
+	})
+}
