@@ -15,16 +15,38 @@
 package circuitbreaker_test
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"testing/synctest"
 
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/circuitbreaker"
 	"github.com/weir-go/weir/internal/breaker"
 )
+
+// A reference that does not say which methods it has makes the plan of a method at
+// its first call. After a change of the configuration nobody held the breakers of
+// those that had not been called again.
+func TestRegression_BreakersOfOpenChainsSurviveAChange(t *testing.T) {
+	c := newChain(t, conf.Consumer, nil)
+	c.url.Methods = nil
+	c.url.SetParam(constant.MethodsKey, "")
+	c.configure(t, "breaker: {consecutive-errors: 2}")
+	c.calls(t, 2, broken)
+	c.mustRefuse(t)
+	c.configure(t, "breaker: {consecutive-errors: 3}")
+	require.NoError(t, c.callCtx(context.Background(), "Other", answer))
+	for range 3 {
+		runtime.GC()
+	}
+	c.mustRefuse(t)
+	runtime.KeepAlive(c.guard)
+}
 
 // What the first plan of a method does to its breaker is told as any other change.
 func TestRegression_TheFirstChangeIsCountedByName(t *testing.T) {
