@@ -80,7 +80,7 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 		e.method = site.Method // a name that is only configured has its first letter folded
 	}
 	e.teller.name(e.method) // what follows may be told
-	e.usedByLocked(site)
+	anew := !e.usedByLocked(site)
 	if site.Version() < e.version {
 		return nil
 	}
@@ -89,20 +89,29 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 		if err != nil {
 			return err
 		}
-		e.Breaker = b
+		e.Breaker, anew = b, false
 	}
 	if err := e.Update(rules, force, guard.Now()); err != nil {
 		return err
+	}
+	if anew && e.teller.key.Address != "" {
+		// The provider was gone. Calls to it that still run, or the collector, may have
+		// kept what was known of it.
+		e.Reset(guard.Now())
 	}
 	e.version, e.inForce = site.Version(), true
 	return nil
 }
 
-// usedByLocked notes a chain, once for all of its plans.
-func (e *entry) usedByLocked(site guard.Site) {
-	n := site.Guard()
-	e.users = slices.DeleteFunc(e.users, func(u user) bool { return u.guard == n || !u.alive() })
-	e.users = append(e.users, user{n, site.Alive()})
+// usedByLocked notes a chain, once for all of its plans, and reports whether there
+// was one before that is still in use.
+func (e *entry) usedByLocked(site guard.Site) bool {
+	e.users = slices.DeleteFunc(e.users, func(u user) bool { return !u.alive() })
+	was, n := len(e.users) > 0, site.Guard()
+	if !slices.ContainsFunc(e.users, func(u user) bool { return u.guard == n }) {
+		e.users = append(e.users, user{n, site.Alive()})
+	}
+	return was
 }
 
 // unset forgets what was counted: nobody asks the breaker from this version on.

@@ -21,11 +21,15 @@ import (
 	"testing/synctest"
 
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/circuitbreaker"
+	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/breaker"
 )
 
@@ -71,4 +75,40 @@ func TestRegression_TheFirstChangeIsCountedByName(t *testing.T) {
 		assert.EqualValues(t, 1, opened)
 		runtime.KeepAlive(c.guard)
 	})
+}
+
+// A provider that comes again begins with a closed breaker: whether it did was up to
+// the garbage collector, and to calls to the one before that still ran.
+func TestRegression_AProviderThatComesAgain(t *testing.T) {
+	c := newChain(t, conf.Consumer, exact("consecutive-errors=1"))
+	through := func(c *chain, next *end) error {
+		return c.guard.Invoke(context.Background(), next, invocation.NewRPCInvocation("Echo", nil, map[string]any{})).Error()
+	}
+	first, twin := c.at("20001"), c.at("20001")
+	gone := &end{*base.NewBaseInvoker(first.url), broken}
+	left := &end{*base.NewBaseInvoker(twin.url), answer}
+	require.ErrorIs(t, through(first, gone), errBroken)
+	require.ErrorIs(t, through(twin, left), call.ErrRejected, "two chains of one provider share a breaker")
+	gone.Destroy()
+	third := c.at("20001")
+	next := &end{*base.NewBaseInvoker(third.url), answer}
+	require.ErrorIs(t, through(third, next), call.ErrRejected, "one of those before is still there")
+	left.Destroy()
+	next.Destroy()
+	c.at("20001").calls(t, 1, answer)
+	runtime.KeepAlive([]*guard.Guard{first.guard, twin.guard, third.guard})
+}
+
+// The breaker of a whole service is the reference's: it stays when providers go.
+func TestTheBreakerOfAServiceOutlivesItsProviders(t *testing.T) {
+	c := newChain(t, conf.Consumer, exact("consecutive-errors=1", "scope=service"))
+	first := c.at("20001")
+	gone := &end{*base.NewBaseInvoker(first.url), broken}
+	require.ErrorIs(t, first.guard.Invoke(context.Background(), gone, invocation.NewRPCInvocation("Echo", nil, map[string]any{})).Error(), errBroken)
+	gone.Destroy()
+	first = nil
+	for range 3 {
+		runtime.GC()
+	}
+	c.at("20001").mustRefuse(t)
 }
