@@ -19,10 +19,13 @@ import (
 	"runtime"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
+	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -111,4 +114,47 @@ func TestTheBreakerOfAServiceOutlivesItsProviders(t *testing.T) {
 		runtime.GC()
 	}
 	c.at("20001").mustRefuse(t)
+}
+
+// On a provider a call of a stream lasts until the stream ends. Twenty that stayed
+// open were slow calls, and one that probed had failed after 30 s, so that the
+// breaker never closed.
+func TestRegression_StreamsOfProviders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChain(t, conf.Provider, exact("consecutive-errors=1", "slow-ratio=50%", "slow-call=1s", "min-calls=4"))
+		c.url.SetAttribute(constant.ServiceInfoKey, &common.ServiceInfo{Methods: []common.MethodInfo{
+			{Name: "Echo", Type: constant.CallServerStream}, {Name: "Other", Type: constant.CallUnary},
+		}})
+		gate, done := make(chan struct{}), make(chan error)
+		stay := func(ctx context.Context, inv base.Invocation) result.Result { <-gate; return answer(ctx, inv) }
+		open := func(method string) {
+			go func() { done <- c.callCtx(context.Background(), method, stay) }()
+			synctest.Wait()
+		}
+		for range 20 {
+			open("Echo")
+			open("Other")
+		}
+		sleep(time.Minute)
+		c.calls(t, 1, answer)
+		require.Zero(t, c.stats(t).Hung)
+		e, refused := call.As(c.callCtx(context.Background(), "Other", answer))
+		require.True(t, refused, "calls that are none still hang")
+		require.Equal(t, call.ReasonSlowRatio, e.Reason)
+
+		c.calls(t, 1, broken)
+		c.mustRefuse(t)
+		sleep(5 * time.Second)
+		open("Echo")
+		c.mustRefuse(t)
+		sleep(30 * time.Second)
+		c.calls(t, 1, answer)
+		require.Equal(t, breaker.Closed, c.stats(t).State, "the stream that probed is well")
+		close(gate)
+		for range 41 {
+			require.NoError(t, <-done)
+		}
+		require.Zero(t, c.stats(t).Slow)
+		runtime.KeepAlive(c.guard)
+	})
 }

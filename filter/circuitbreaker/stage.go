@@ -69,6 +69,11 @@ func steps(site guard.Site) []guard.Step {
 		return nil
 	}
 	rules, force := rulesOf(p)
+	if site.Streams {
+		// How long a stream stays open says nothing of how well it is, and one that has
+		// not failed until a probe is overdue is a healthy one.
+		rules.SlowRatio, rules.ProbeUnder, rules.Lasting = 0, 0, true
+	}
 	e := entries.Get(key, func() *entry { return &entry{teller: &teller{key: key}} })
 	s := &stage{entry: e, site: site, classes: newClasses(p.Failures, p.Ignore)}
 	s.countChanges() // it may change at once

@@ -480,6 +480,33 @@ func TestProbeThatHangs(t *testing.T) {
 	s.is(breaker.Closed)
 }
 
+// Where calls last as long as they like, one that has not failed by then is healthy.
+func TestProbeThatLasts(t *testing.T) {
+	s := newBench(t, rules(func(r *breaker.Rules) { r.MinCalls, r.Probes, r.Lasting = 1, 2, true }))
+	s.calls("f")
+	s.pass(5 * time.Second)
+	p := s.begin()
+	s.pass(time.Second)
+	s.begin()
+	s.refused()
+	s.pass(29 * time.Second)
+	s.refused() // one of two
+	s.is(breaker.HalfOpen)
+	s.b.End(p, breaker.Failure, 30*time.Second, s.now) // too late
+	s.is(breaker.HalfOpen)
+	s.pass(time.Second)
+	s.begin()
+	s.is(breaker.Closed)
+	assert.Zero(t, s.b.Stats(s.now).Calls)
+
+	s.calls("f")
+	s.pass(5 * time.Second)
+	p = s.begin()
+	s.pass(29 * time.Second)
+	s.b.End(p, breaker.Failure, 29*time.Second, s.now)
+	s.is(breaker.Open)
+}
+
 func TestCancelledProbe(t *testing.T) {
 	s := newBench(t, rules(func(r *breaker.Rules) { r.MinCalls, r.OpenFor = 1, 500*ms }))
 	s.calls("f")
