@@ -180,7 +180,9 @@ func (r *Reference) noteRefusal(a Attempt, inv base.Invocation, address string, 
 		s.sent++
 	}
 	s.last = e
-	more := s.sent <= 1
+	// After its last try failover would log an error for each call that is refused
+	// everywhere. Around the loop of a group may be that of others.
+	more := s.sent <= 1 && (len(s.refusedBy) <= p.Retries || r.nested())
 	s.mu.Unlock()
 	r.refused.Store(true)
 	if p.Failover && p.Retries > 0 && more && r.getRatio() > 0 {

@@ -1,0 +1,202 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package retry_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"github.com/dubbogo/gost/log/logger"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/weir-go/weir/call"
+	_ "github.com/weir-go/weir/filter/circuitbreaker"
+)
+
+// lines are where the log goes: dubbo's logger must not be replaced while somebody
+// writes to it.
+var lines *observer.ObservedLogs
+
+func TestMain(m *testing.M) {
+	core, logs := observer.New(zapcore.ErrorLevel)
+	lines = logs
+	logger.SetLogger(zap.New(core).Sugar())
+	os.Exit(m.Run())
+}
+
+// failsWhile is an instance that cannot be reached while the switch is on.
+func failsWhile(on *atomic.Bool) func(*reference) func(base.Invocation) error {
+	return func(r *reference) func(base.Invocation) error {
+		broken := fails(r)
+		return func(inv base.Invocation) error {
+			if on.Load() {
+				return broken(inv)
+			}
+			return nil
+		}
+	}
+}
+
+func breaks(more ...string) map[string]string {
+	params := map[string]string{"breaker.consecutive-errors": "1", "breaker.open-jitter": "0"}
+	for _, p := range more {
+		k, v, _ := strings.Cut(p, "=")
+		params[k] = v
+	}
+	return params
+}
+
+// open trips the breakers of all instances.
+func (r *reference) open(t *testing.T) {
+	t.Helper()
+	for i := range r.instances {
+		require.Error(t, r.callOn(i))
+	}
+}
+
+// refused makes a call that a breaker refuses. Its caller gets the refusal itself.
+func (r *reference) refused(t *testing.T) *call.RejectError {
+	t.Helper()
+	err := r.call()
+	e, ok := err.(*call.RejectError) //nolint:errorlint // itself
+	require.True(t, ok, "%T %v", err, err)
+	require.Equal(t, "breaker", e.Guard)
+	return e
+}
+
+// Failover gets by an instance whose breaker is open: callers do not notice, and it is
+// asked once per open time.
+func TestFailoverGetsByAnOpenBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sick atomic.Bool
+		sick.Store(true)
+		r := refer(t, "failover", breaks(), failsWhile(&sick), serves, serves)
+		for range 200 {
+			require.NoError(t, r.call())
+		}
+		require.EqualValues(t, 1, r.instances[0].hits.Load())
+		require.EqualValues(t, 201, r.hits())
+		require.False(t, r.ref.Full(r.instances[0].GetURL().Location), "it never got the calls")
+		for i := range int64(5) {
+			time.Sleep(5 * time.Second) //nolint:forbidigo // synctest
+			for range 100 {
+				require.NoError(t, r.call())
+			}
+			require.Equal(t, i+2, r.instances[0].hits.Load(), "one probe")
+		}
+		sick.Store(false)
+		time.Sleep(5 * time.Second) //nolint:forbidigo // synctest
+		for range 300 {
+			require.NoError(t, r.call())
+		}
+		require.Greater(t, r.instances[0].hits.Load(), int64(50))
+		require.Zero(t, r.twice())
+	})
+}
+
+// Where the breakers of all instances are open each call ends with the refusal itself,
+// however many tries there are. Failover logged an error for it when there were as
+// many instances as tries.
+func TestRegression_AllBreakersOpen(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 7} {
+		synctest.Test(t, func(t *testing.T) {
+			r := refer(t, "failover", breaks(), slices.Repeat([]func(*reference) func(base.Invocation) error{fails}, n)...)
+			r.open(t)
+			hits := r.hits()
+			before := lines.Len()
+			for range 50 {
+				e := r.refused(t)
+				require.Equal(t, call.ReasonConsecutiveErrors, e.Reason)
+				require.Positive(t, e.RetryAfter)
+			}
+			require.Equal(t, hits, r.hits())
+			for _, l := range lines.All()[before:] {
+				require.NotContains(t, l.Message, "[Cluster][Failover]", "%d instances", n)
+			}
+		})
+	}
+}
+
+// Who asked for no other try gets none.
+func TestAnOpenBreakerWithoutOtherTries(t *testing.T) {
+	for cluster, param := range map[string]string{"failfast": "retries=2", "failover": "retries=0", "failover ": "weir.retry-refused=0"} {
+		r := refer(t, strings.TrimSpace(cluster), breaks(param), fails, serves)
+		require.Error(t, r.callOn(0))
+		refused := 0
+		for range 100 {
+			if r.call() != nil {
+				refused++
+			}
+		}
+		require.Greater(t, refused, 10, "%s %s", cluster, param)
+		require.EqualValues(t, 1, r.instances[0].hits.Load())
+	}
+}
+
+// A breaker of all instances refuses at once, whatever failover has left.
+func TestTheBreakerOfAServiceIsNotTriedElsewhere(t *testing.T) {
+	r := refer(t, "failover", breaks("breaker.scope=service"), fails, serves, serves)
+	require.Error(t, r.callOn(0))
+	for range 50 {
+		r.refused(t)
+	}
+	require.EqualValues(t, 1, r.hits())
+	require.False(t, r.ref.Refusing(), "no instance has refused anything")
+}
+
+// What a full instance refuses is no failure, and a breaker's refusal is no debt: it
+// costs the budget nothing.
+func TestAnOpenBreakerBesideAFullInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var on atomic.Bool
+		on.Store(true)
+		r := refer(t, "failover", breaks(), fails, fullWhile(&on))
+		require.Error(t, r.callOn(0))
+		for range 100 {
+			require.ErrorIs(t, r.call(), call.ErrRejected)
+		}
+		require.EqualValues(t, 1, r.instances[0].hits.Load())
+		on.Store(false)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // synctest
+		for range 100 {
+			require.NoError(t, r.call(), "the breaker of the full one has not opened")
+		}
+		require.Zero(t, r.twice())
+	})
+}
+
+// Clusters that call every instance, or several at once, pass open ones by.
+func TestOpenBreakersUnderOtherClusters(t *testing.T) {
+	for _, cluster := range []string{"forking", "broadcast", "available", "failsafe"} {
+		t.Run(cluster, func(t *testing.T) {
+			r := refer(t, cluster, breaks(), fails, serves)
+			require.Error(t, r.callOn(0))
+			for range 20 {
+				_ = r.call()
+			}
+			require.EqualValues(t, 1, r.instances[0].hits.Load())
+			require.Zero(t, r.twice())
+		})
+	}
+}
