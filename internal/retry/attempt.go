@@ -160,8 +160,12 @@ func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Po
 // instance at address never got it: it is not held to be full, and the budget,
 // which keeps calls from full instances, pays nothing. Failover may go on to
 // every instance that it has tries for. It returns what [Reference.Refused] does;
-// the attempt ends with Done besides.
+// the attempt ends with Done besides. A cluster that does not loop may come again for
+// a reason of its own, such as failback later, and the guard is asked again then.
 func (r *Reference) RefusedHere(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) error {
+	if !p.Failover {
+		return r.Final(e)
+	}
 	return r.noteRefusal(a, inv, address, p, e, false)
 }
 

@@ -15,6 +15,7 @@
 package retry_test
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -23,7 +24,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/protocolwrapper"
 	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -199,4 +202,22 @@ func TestOpenBreakersUnderOtherClusters(t *testing.T) {
 			require.Zero(t, r.twice())
 		})
 	}
+}
+
+// failback runs a call again when its caller has gone. One that a breaker had refused
+// was never sent to the instance, and was not when that was well again either.
+func TestRegression_FailbackDeliversWhatABreakerRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sick atomic.Bool
+		sick.Store(true)
+		r := refer(t, "failback", breaks(), failsWhile(&sick))
+		chain := protocolwrapper.BuildInvokerChain(r.instances[0], constant.ReferenceFilterKey)
+		inv := r.invocation()
+		attempt := func() error { return chain.Invoke(context.Background(), inv).Error() }
+		require.ErrorContains(t, attempt(), "connection refused")
+		require.ErrorIs(t, attempt(), call.ErrRejected)
+		sick.Store(false)
+		time.Sleep(5 * time.Second) //nolint:forbidigo // synctest
+		require.NoError(t, attempt())
+	})
 }
