@@ -15,7 +15,6 @@
 package circuitbreaker
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -51,13 +50,7 @@ type entry struct {
 	method  string // as the service spells it
 	version uint64 // of the configuration that the rules are of
 	inForce bool   // until the policy is taken away
-	users   []user
-}
-
-// user is a chain that goes by a breaker, in any of its plans.
-type user struct {
-	guard uint64
-	alive func() bool
+	users   users
 }
 
 func keyOf(site guard.Site) Key {
@@ -80,7 +73,8 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 		e.method = site.Method // a name that is only configured has its first letter folded
 	}
 	e.teller.name(e.method) // what follows may be told
-	anew := !e.usedByLocked(site)
+	anew := e.teller.key.Address != "" && !e.users.any()
+	e.users.add(site.Guard(), site.Alive())
 	if site.Version() < e.version {
 		return nil
 	}
@@ -94,24 +88,13 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 	if err := e.Update(rules, force, guard.Now()); err != nil {
 		return err
 	}
-	if anew && e.teller.key.Address != "" {
+	if anew {
 		// The provider was gone. Calls to it that still run, or the collector, may have
 		// kept what was known of it.
 		e.Reset(guard.Now())
 	}
 	e.version, e.inForce = site.Version(), true
 	return nil
-}
-
-// usedByLocked notes a chain, once for all of its plans, and reports whether there
-// was one before that is still in use.
-func (e *entry) usedByLocked(site guard.Site) bool {
-	e.users = slices.DeleteFunc(e.users, func(u user) bool { return !u.alive() })
-	was, n := len(e.users) > 0, site.Guard()
-	if !slices.ContainsFunc(e.users, func(u user) bool { return u.guard == n }) {
-		e.users = append(e.users, user{n, site.Alive()})
-	}
-	return was
 }
 
 // unset forgets what was counted: nobody asks the breaker from this version on.
@@ -130,8 +113,7 @@ func (e *entry) unset(version uint64) {
 func (e *entry) used() (method string, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.users = slices.DeleteFunc(e.users, func(u user) bool { return !u.alive() })
-	return e.method, e.inForce && len(e.users) > 0
+	return e.method, e.inForce && e.users.any()
 }
 
 var entries weakmap.Map[Key, entry]

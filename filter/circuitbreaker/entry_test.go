@@ -46,10 +46,30 @@ func TestRegression_PlansOfAChainAreOneUser(t *testing.T) {
 	entries.Range(func(k Key, e *entry) bool {
 		if k.runtime == rt {
 			seen++
-			require.Len(t, e.users, 1)
+			require.Len(t, e.users.alive, 1)
 		}
 		return true
 	})
 	require.Equal(t, 2, seen)
 	runtime.KeepAlive(g)
+}
+
+// At each plan the breaker of a service looked at the chains of all of its addresses:
+// a thousand of them with a hundred methods took half a minute.
+func TestRegression_UsersAreLookedAtNowAndThen(t *testing.T) {
+	const n = 10_000
+	var u users
+	looked, live := 0, true
+	for i := range uint64(n) {
+		u.add(i, func() bool { looked++; return live })
+	}
+	require.Less(t, looked, 4*n)
+	require.Len(t, u.alive, n)
+	require.True(t, u.any())
+	live = false
+	for i := range uint64(2 * n) {
+		u.add(n+i, func() bool { return true })
+	}
+	require.Less(t, looked, 6*n)
+	require.Less(t, len(u.alive), 3*n, "the dead are forgotten")
 }
