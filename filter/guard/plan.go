@@ -204,7 +204,9 @@ func (c *chain) newMethod(name string) *method {
 		m.stats = rt.Status.Status(rpcstatus.Key{Side: c.side.String(), Reference: c.refID(), Service: c.serviceKey, Method: name})
 		m.timed = wanted == nil || *wanted
 	}
-	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && !s.Untimed })
+	// On the dubbo protocol a provider finds out by the time alone that an answer was late.
+	byTime := c.side == conf.Provider && c.protocol == constant.DubboProtocol
+	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && (byTime || !s.Untimed) })
 	return m
 }
 

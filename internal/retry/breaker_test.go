@@ -162,7 +162,7 @@ func TestTheBreakerOfAServiceIsNotTriedElsewhere(t *testing.T) {
 	r := refer(t, "failover", breaks("breaker.scope=service"), fails, serves, serves)
 	require.Error(t, r.callOn(0))
 	for range 50 {
-		r.refused(t)
+		_ = r.refused(t)
 	}
 	require.EqualValues(t, 1, r.hits())
 	require.False(t, r.ref.Refusing(), "no instance has refused anything")
