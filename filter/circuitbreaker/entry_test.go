@@ -73,3 +73,32 @@ func TestRegression_UsersAreLookedAtNowAndThen(t *testing.T) {
 	require.Less(t, looked, 6*n)
 	require.Less(t, len(u.alive), 3*n, "the dead are forgotten")
 }
+
+// However many names come from the network, and however often the configuration
+// changes meanwhile, breakers are bounded: the unknown share one. N15
+func TestRegression_NamesFromTheNetworkAreBounded(t *testing.T) {
+	for _, side := range []conf.Side{conf.Provider, conf.Consumer} {
+		rt := guard.NewRuntime()
+		g := guard.New(rt, side)
+		service := "breaker.Names" + side.String()
+		next := base.NewBaseInvoker(common.NewURLWithOptions(
+			common.WithProtocol("tri"), common.WithPath(service), common.WithInterface(service), common.WithIp("127.0.0.1"), common.WithPort("1")))
+		for version := range 3 {
+			cfg, _, faults := conf.ParseYAML("test", fmt.Appendf(nil, "weir: {%s: {breaker: {error-count: %d}}}", side, version+1))
+			require.Empty(t, faults)
+			rt.Store.Set(conf.FromFile, "test", cfg)
+			for i := range 1500 {
+				g.Invoke(context.Background(), next, invocation.NewRPCInvocation(fmt.Sprintf("m%d-%d", version, i), nil, map[string]any{}))
+			}
+		}
+		seen := 0
+		entries.Range(func(k Key, _ *entry) bool {
+			if k.runtime == rt {
+				seen++
+			}
+			return true
+		})
+		require.LessOrEqual(t, seen, 1025, side)
+		runtime.KeepAlive(g)
+	}
+}

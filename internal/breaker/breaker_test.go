@@ -405,6 +405,21 @@ func TestRoundsOfProbes(t *testing.T) {
 	s.is(breaker.Closed)
 }
 
+// What made the breaker open is not counted again as buckets go by. B16
+func TestClosedStaysClosed(t *testing.T) {
+	s := newBench(t, rules(nil))
+	s.calls("ffffffffff")
+	s.is(breaker.Open)
+	s.pass(5 * time.Second)
+	s.calls("s")
+	for range 20 {
+		s.pass(time.Second)
+		s.calls("s")
+		s.is(breaker.Closed)
+	}
+	assert.Zero(t, s.b.Stats(s.now).Failures)
+}
+
 func TestClosedCannotBecomeHalfOpen(t *testing.T) {
 	s := newBench(t, rules(nil))
 	require.ErrorIs(t, s.b.Probe(s.now), breaker.ErrTransition)
