@@ -632,12 +632,12 @@ func TestAProbeThatWaitsInVain(t *testing.T) {
 		params := exact("consecutive-errors=1")
 		params["actives"], params["actives.wait"], params["timeout"] = "1", "60s", "60s"
 		c := newChain(t, conf.Consumer, params)
-		gate, done := make(chan struct{}), make(chan error)
+		gate, done, waited := make(chan struct{}), make(chan error), make(chan error)
 		go func() {
 			done <- c.call(func(ctx context.Context, inv base.Invocation) result.Result { <-gate; return answer(ctx, inv) })
 		}()
 		synctest.Wait()
-		go func() { done <- c.call(broken) }() // it waits, admitted
+		go func() { waited <- c.call(broken) }() // admitted
 		synctest.Wait()
 		c.configure(t, "breaker: {force: open}")
 		require.Equal(t, call.ReasonForced, c.refused(t).Reason)
@@ -654,7 +654,7 @@ func TestAProbeThatWaitsInVain(t *testing.T) {
 		}
 		close(gate)
 		require.NoError(t, <-done)
-		require.ErrorIs(t, <-done, errBroken)
+		require.ErrorIs(t, <-waited, errBroken)
 		require.Equal(t, breaker.Open, c.stats(t).State, "what was admitted before is none of its probes")
 		c.calls(t, 1, answer)
 		require.Equal(t, breaker.Closed, c.stats(t).State)

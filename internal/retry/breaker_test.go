@@ -221,3 +221,34 @@ func TestRegression_FailbackDeliversWhatABreakerRefused(t *testing.T) {
 		require.NoError(t, attempt())
 	})
 }
+
+// A fallback answers for an open breaker once no instance is left to try, and where it
+// answers for nothing else the failures that opened it stay failures.
+func TestAFallbackForOpenBreakers(t *testing.T) {
+	for _, scope := range []string{"instance", "service"} {
+		s := withFallback(t, "failover", breaks("fallback.on=breaker", "breaker.scope="+scope, "retries=1"), fails, fails)
+		_, res := s.ask(context.Background())
+		if scope == "instance" {
+			require.ErrorContains(t, res.Error(), "connection refused", "each instance was asked")
+		} else {
+			require.NoError(t, res.Error(), "the second try met the breaker")
+		}
+		before := s.runs.Load()
+		hits := s.hits()
+		for range 20 {
+			reply, res := s.ask(context.Background())
+			require.NoError(t, res.Error())
+			require.Equal(t, "instead", reply)
+		}
+		require.Equal(t, hits, s.hits())
+		answered, failed, panicked := s.counts()
+		require.Equal(t, []int64{before + 20, 0, 0}, []int64{answered, failed, panicked})
+
+		well := withFallback(t, "failover", breaks("fallback.on=breaker"), fails, serves)
+		require.Error(t, well.callOn(0))
+		for range 20 {
+			require.NoError(t, well.call())
+		}
+		require.Zero(t, well.runs.Load(), "the other instance answered")
+	}
+}
