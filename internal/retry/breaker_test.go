@@ -153,6 +153,7 @@ func TestAnOpenBreakerWithoutOtherTries(t *testing.T) {
 			}
 		}
 		require.Greater(t, refused, 10, "%s %s", cluster, param)
+		require.False(t, r.ref.Refusing(), "nothing is kept of what goes nowhere else")
 		require.EqualValues(t, 1, r.instances[0].hits.Load())
 	}
 }
