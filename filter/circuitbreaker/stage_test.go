@@ -687,3 +687,24 @@ func TestASlowSubscriberMissesTheOldest(t *testing.T) {
 		runtime.KeepAlive(c.guard)
 	})
 }
+
+// With another scope other breakers hold, which have counted nothing yet.
+func TestScopeChanges(t *testing.T) {
+	c := newChain(t, conf.Consumer, nil)
+	other := c.at("20001")
+	scope := func(s string) { c.configure(t, "breaker: {consecutive-errors: 1, scope: "+s+"}") }
+	for range 2 {
+		scope("instance")
+		c.calls(t, 1, broken)
+		c.mustRefuse(t)
+		other.calls(t, 1, answer)
+		require.Len(t, c.states("Echo"), 2)
+		scope("service")
+		other.calls(t, 1, answer)
+		c.calls(t, 1, broken)
+		other.mustRefuse(t)
+		require.Len(t, c.states("Echo"), 1)
+	}
+	runtime.KeepAlive(c.guard)
+	runtime.KeepAlive(other.guard)
+}

@@ -17,6 +17,7 @@ package retry_test
 import (
 	"context"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -70,12 +71,12 @@ func breaks(more ...string) map[string]string {
 	return params
 }
 
-// open trips the breakers of all instances.
-func (r *reference) open(t *testing.T) {
+// open trips the breaker of an instance, by a chain of its own that stays.
+func (r *reference) open(t *testing.T, n int) {
 	t.Helper()
-	for i := range r.instances {
-		require.Error(t, r.callOn(i))
-	}
+	chain := protocolwrapper.BuildInvokerChain(r.instances[n], constant.ReferenceFilterKey)
+	t.Cleanup(func() { runtime.KeepAlive(chain) })
+	require.ErrorContains(t, chain.Invoke(context.Background(), r.invocation()).Error(), "connection refused")
 }
 
 // refused makes a call that a breaker refuses. Its caller gets the refusal itself.
@@ -125,7 +126,9 @@ func TestRegression_AllBreakersOpen(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 7} {
 		synctest.Test(t, func(t *testing.T) {
 			r := refer(t, "failover", breaks(), slices.Repeat([]func(*reference) func(base.Invocation) error{fails}, n)...)
-			r.open(t)
+			for i := range n {
+				r.open(t, i)
+			}
 			hits := r.hits()
 			before := lines.Len()
 			for range 50 {
@@ -145,7 +148,7 @@ func TestRegression_AllBreakersOpen(t *testing.T) {
 func TestAnOpenBreakerWithoutOtherTries(t *testing.T) {
 	for cluster, param := range map[string]string{"failfast": "retries=2", "failover": "retries=0", "failover ": "weir.retry-refused=0"} {
 		r := refer(t, strings.TrimSpace(cluster), breaks(param), fails, serves)
-		require.Error(t, r.callOn(0))
+		r.open(t, 0)
 		refused := 0
 		for range 100 {
 			if r.call() != nil {
@@ -161,7 +164,7 @@ func TestAnOpenBreakerWithoutOtherTries(t *testing.T) {
 // A breaker of all instances refuses at once, whatever failover has left.
 func TestTheBreakerOfAServiceIsNotTriedElsewhere(t *testing.T) {
 	r := refer(t, "failover", breaks("breaker.scope=service"), fails, serves, serves)
-	require.Error(t, r.callOn(0))
+	r.open(t, 0)
 	for range 50 {
 		_ = r.refused(t)
 	}
@@ -176,7 +179,7 @@ func TestAnOpenBreakerBesideAFullInstance(t *testing.T) {
 		var on atomic.Bool
 		on.Store(true)
 		r := refer(t, "failover", breaks(), fails, fullWhile(&on))
-		require.Error(t, r.callOn(0))
+		r.open(t, 0)
 		for range 100 {
 			require.ErrorIs(t, r.call(), call.ErrRejected)
 		}
@@ -195,7 +198,7 @@ func TestOpenBreakersUnderOtherClusters(t *testing.T) {
 	for _, cluster := range []string{"forking", "broadcast", "available", "failsafe"} {
 		t.Run(cluster, func(t *testing.T) {
 			r := refer(t, cluster, breaks(), fails, serves)
-			require.Error(t, r.callOn(0))
+			r.open(t, 0)
 			for range 20 {
 				_ = r.call()
 			}
@@ -246,10 +249,31 @@ func TestAFallbackForOpenBreakers(t *testing.T) {
 		require.Equal(t, []int64{before + 20, 0, 0}, []int64{answered, failed, panicked})
 
 		well := withFallback(t, "failover", breaks("fallback.on=breaker"), fails, serves)
-		require.Error(t, well.callOn(0))
+		well.open(t, 0)
 		for range 20 {
 			require.NoError(t, well.call())
 		}
 		require.Zero(t, well.runs.Load(), "the other instance answered")
+	}
+}
+
+// The filter by its own name does as the umbrella does, inside of it and without it.
+func TestTheBreakersFilterByItsOwnName(t *testing.T) {
+	for _, list := range []string{"weir-consumer,circuitbreaker", "circuitbreaker,weir-consumer", "circuitbreaker"} {
+		r := refer(t, "failover", breaks("reference.filter="+list), fails, serves)
+		r.open(t, 0)
+		for range 30 {
+			require.NoError(t, r.call(), list)
+		}
+		require.EqualValues(t, 1, r.instances[0].hits.Load(), list)
+
+		r = refer(t, "failover", breaks("reference.filter="+list), fails, fails)
+		r.open(t, 0)
+		r.open(t, 1)
+		for range 30 {
+			_ = r.refused(t)
+		}
+		require.EqualValues(t, 2, r.hits(), list)
+		require.Zero(t, r.twice(), list)
 	}
 }
