@@ -59,8 +59,9 @@
 // see breaker.failures and breaker.ignore.
 //
 // Failure modes: breakers are per process, so each instance of a consumer finds
-// out by itself. A call that only opens a stream, and an asynchronous one, counts
-// as soon as it is open or sent. While a guard observes, it changes state as it
+// out by itself. On a consumer a call that only opens a stream, and an asynchronous
+// one, counts as soon as it is open or sent; on a provider a stream counts when it
+// ends, and is never slow. While a guard observes, it changes state as it
 // would if it enforced, but calls that it would have refused run and count for
 // nothing.
 package circuitbreaker

@@ -28,8 +28,8 @@ import (
 )
 
 // keepNames takes over the methods of a former plan whose calls may wait, so that
-// they learn of a limit that has changed, and the spelling of those that have been
-// called.
+// they learn of a limit that has changed, those whose steps go by how calls ended,
+// so that what they know is not let go of, and the spelling of those that have been called.
 func (c *chain) keepNames(old *chain, put func(string, bool)) {
 	if old == nil {
 		return
@@ -37,7 +37,8 @@ func (c *chain) keepNames(old *chain, put func(string, bool)) {
 	configured := c.configuredMethods()
 	for _, m := range old.distinct() {
 		waits := old.waits.Load() && len(m.steps) > 0
-		if m.name != call.AnyMethod && m.spelled && (waits || slices.Contains(configured, conf.MethodKey(m.name))) {
+		learns := slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil })
+		if m.name != call.AnyMethod && m.spelled && (waits || learns || slices.Contains(configured, conf.MethodKey(m.name))) {
 			put(m.name, true)
 		}
 	}
