@@ -15,6 +15,7 @@
 package greet
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -25,12 +26,15 @@ import (
 // DubboGreetClient is a client for greet.GreetService on the dubbo protocol,
 // where arguments and results are plain Go values, encoded with hessian.
 type DubboGreetClient struct {
+	// Name is the client's in YAML. The default is that of the Triple client, so that
+	// one file serves both.
+	Name string
+
 	conn *client.Connection
 }
 
-// Reference is the client's name in YAML: that of the Triple client, so that one
-// file serves both.
-func (c *DubboGreetClient) Reference() string { return "GreetServiceImpl" }
+// Reference is the client's name in YAML.
+func (c *DubboGreetClient) Reference() string { return cmp.Or(c.Name, "GreetServiceImpl") }
 
 // SetConsumerDubboGreet makes c a consumer that dubbo.Load connects.
 func SetConsumerDubboGreet(c *DubboGreetClient) {
