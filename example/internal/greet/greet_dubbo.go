@@ -15,7 +15,6 @@
 package greet
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -26,19 +25,25 @@ import (
 // DubboGreetClient is a client for greet.GreetService on the dubbo protocol,
 // where arguments and results are plain Go values, encoded with hessian.
 type DubboGreetClient struct {
-	// Name is the client's in YAML. The default is that of the Triple client, so that
-	// one file serves both.
-	Name string
-
 	conn *client.Connection
 }
 
-// Reference is the client's name in YAML.
-func (c *DubboGreetClient) Reference() string { return cmp.Or(c.Name, "GreetServiceImpl") }
+// Reference is the client's name in YAML: that of the Triple client, so that one
+// file serves both.
+func (c *DubboGreetClient) Reference() string { return "GreetServiceImpl" }
 
 // SetConsumerDubboGreet makes c a consumer that dubbo.Load connects.
 func SetConsumerDubboGreet(c *DubboGreetClient) {
 	dubbo.SetConsumerServiceWithInfo(c, &dubboGreetClientInfo)
+}
+
+// NewDubboGreet constructs a client without YAML.
+func NewDubboGreet(cli *client.Client, opts ...client.ReferenceOption) (*DubboGreetClient, error) {
+	conn, err := cli.DialWithInfo(GreetServiceName, &dubboGreetClientInfo, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &DubboGreetClient{conn: conn}, nil
 }
 
 // SayHello calls greet.GreetService.SayHello.
