@@ -80,7 +80,7 @@ func (c *callers) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		if id, ok := c.begin(); ok {
-			go c.call(id)
+			go c.call(context.WithoutCancel(ctx), id) // it ends as it does, also when no more begin
 		}
 	}
 }
@@ -96,8 +96,8 @@ func (c *callers) begin() (id int, ok bool) {
 	return id, true
 }
 
-func (c *callers) call(id int) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+func (c *callers) call(ctx context.Context, id int) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	greeting, err := c.do(ctx, strconv.Itoa(id))
 	end := time.Now()
