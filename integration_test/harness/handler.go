@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 
 	"github.com/weir-go/weir/integration_test/greet"
 )
@@ -40,6 +42,13 @@ func Fail(text string) string { return "fail:" + text }
 
 // Panic is the argument of a call whose handler panics with this text.
 func Panic(text string) string { return "panic:" + text }
+
+// Code is the argument of a call that ends with an error of this code of Triple.
+func Code(code triple_protocol.Code) string { return "code:" + code.String() }
+
+// Throw is the argument of a call that ends with an exception of this class, which
+// only the dubbo protocol carries.
+func Throw(class string) string { return "throw:" + class }
 
 // Peer is the argument of a call that answers with the address of its caller,
 // which only the dubbo protocol tells.
@@ -186,6 +195,14 @@ func (h *Handler) script(ctx context.Context, method, arg string) (string, error
 		return "", errors.New(text)
 	case "panic":
 		panic(text)
+	case "code":
+		var code triple_protocol.Code
+		if err := code.UnmarshalText([]byte(text)); err != nil {
+			return "", err
+		}
+		return "", triple_protocol.NewError(code, errors.New("as it was told"))
+	case "throw":
+		return "", &hessian2.GenericException{ExceptionClass: text, ExceptionMessage: "as it was told"}
 	case Peer:
 		return peer(ctx), nil
 	case "leftif":

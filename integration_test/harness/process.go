@@ -25,6 +25,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -228,6 +229,20 @@ func (p *Process) Kill() {
 		p.t.Errorf("kill %s: %v", p.role, err)
 	}
 	<-p.exited
+}
+
+// Pause stops the child as it is (SIGSTOP): its sockets stay open and nobody
+// reads them. Resume lets it go on.
+func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("send %v to %s: %v", s, p.role, err)
+	}
 }
 
 // Output returns what the child has written to its standard output and error.
