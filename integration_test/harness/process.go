@@ -24,6 +24,8 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -231,9 +233,30 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// Pause stops the child as it is (SIGSTOP): its sockets stay open and nobody
-// reads them. Resume lets it go on.
-func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+// Pause stops the child as it is (SIGSTOP), and waits until it has stopped: its
+// sockets stay open and nobody reads them. Resume lets it go on.
+func (p *Process) Pause() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	Eventually(p.t, p.role+" has stopped", p.stopped)
+}
+
+// stopped looks at each thread: a process is said to have stopped as soon as its
+// first one has. Where there is nothing to look at it has to be believed.
+func (p *Process) stopped() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		// The state is what follows the name, which is in parentheses.
+		if i := strings.LastIndexByte(string(text), ')'); !strings.HasPrefix(string(text)[i+1:], " T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Resume ends a Pause.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
