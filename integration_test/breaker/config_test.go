@@ -18,6 +18,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"dubbo.apache.org/dubbo-go/v3/client"
@@ -43,7 +44,7 @@ func TestAProvidersBreakerRefusesForItsHandler(t *testing.T) {
 				p := harness.StartProvider(t, harness.ProviderConfig{
 					Protocol: protocol, Params: params("breaker.error-ratio", "50%", "breaker.min-calls", "4"),
 					Handler: &harness.Handler{Func: func(_ context.Context, _, arg string) (string, error) {
-						return fromMiddle.SayHello(within(t), arg)
+						return fromMiddle.SayHello(within(t, downProtocol), arg)
 					}},
 				})
 				c := p.Dial(t, client.WithParam("breaker.consecutive-errors", "100"), client.WithParam("weir.stats", "true"))
@@ -130,6 +131,7 @@ func TestTheFilterAlone(t *testing.T) {
 			require.Equal(t, 3, p.Handler.Stats("SayHello").Total)
 			require.Equal(t, 5, rejected(t, conf.Consumer, p.Group), "one refusal each")
 			require.Equal(t, open, state(t, p.Group, p.Addr))
+			runtime.KeepAlive(c) // its breakers go with it
 		})
 		t.Run("on a consumer of two", func(t *testing.T) {
 			p := newPair(t, protocol, nil)

@@ -17,6 +17,7 @@ package breaker
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -242,6 +243,7 @@ func TestAGenericCallCountsUnderTheRealMethod(t *testing.T) {
 	require.NoError(t, invoke("Echo", "x"), "another method")
 	require.Equal(t, 3, p.Handler.Stats("SayHello").Total)
 	require.Equal(t, open, breakersOf(p.Group, "SayHello")[0].State)
+	runtime.KeepAlive(generic) // its breakers go with it
 }
 
 // An asynchronous call counts as soon as it is sent, whatever comes of it.

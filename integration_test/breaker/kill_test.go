@@ -32,14 +32,15 @@ import (
 	"github.com/weir-go/weir/integration_test/harness"
 )
 
-// deadAfter is what a call that was sent to a provider that dies waits on the dubbo
-// protocol: nobody tells it that its session is gone.
-const deadAfter = 2 * time.Second
-
-// within is the context of a call that may meet a dead provider.
-func within(t *testing.T) context.Context {
+// within is the context of a call that may meet a dead provider. On the dubbo protocol
+// one that was sent before its provider died waits for all of it: nobody tells it that
+// its session is gone.
+func within(t *testing.T, protocol string) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(background, deadAfter)
+	if protocol == harness.Triple {
+		return background
+	}
+	ctx, cancel := context.WithTimeout(background, 3*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -62,7 +63,7 @@ func TestAKilledProviderCostsNobodyACall(t *testing.T) {
 		well.Open("k") // only the sick one holds calls
 		const calls = 16
 		held := harness.Go(calls, func(int) error {
-			_, err := p.SayHello(within(t), harness.Hold("k"))
+			_, err := p.SayHello(within(t, protocol), harness.Hold("k"))
 			return err
 		})
 		harness.Eventually(t, "calls are held", func() bool {
@@ -71,7 +72,7 @@ func TestAKilledProviderCostsNobodyACall(t *testing.T) {
 		})
 		sick.Kill()
 		harness.Eventually(t, "the breaker of the dead one opens", func() bool {
-			_, err := p.SayHello(within(t), "x")
+			_, err := p.SayHello(within(t, protocol), "x")
 			require.NoError(t, err)
 			return state(t, p.group, sick.Addr) == open
 		})
@@ -118,14 +119,14 @@ func TestWhatBecomesOfADeadProvidersCallsIsAFailure(t *testing.T) {
 		c := dial(t, p.Endpoint, params("breaker.error-count", "1000"))
 		const held, later = 5, 20
 		calls := harness.Go(held, func(int) error {
-			_, err := c.SayHello(within(t), harness.Hold("k"))
+			_, err := c.SayHello(within(t, protocol), harness.Hold("k"))
 			return err
 		})
 		harness.Eventually(t, "calls are held", func() bool { return p.Running(harness.Hold("k")) == held })
 		p.Kill()
 		errs := calls.Wait(t)
 		for range later {
-			_, err := c.SayHello(within(t), "x")
+			_, err := c.SayHello(within(t, protocol), "x")
 			errs = append(errs, err)
 		}
 		seen := map[string]bool{}
@@ -158,7 +159,7 @@ func TestWhatBecomesOfADeadProvidersCallsIsAFailure(t *testing.T) {
 func TestOpeningAStreamNeverFails(t *testing.T) {
 	for name, stream := range map[string]func(c *harness.Consumer) (opened, ended error){
 		"Repeat": func(c *harness.Consumer) (opened, ended error) {
-			stream, err := c.Stub().Repeat(within(t), &greet.RepeatRequest{Name: "x", Times: 1})
+			stream, err := c.Stub().Repeat(background, &greet.RepeatRequest{Name: "x", Times: 1})
 			if err != nil {
 				return err, nil
 			}
@@ -169,7 +170,7 @@ func TestOpeningAStreamNeverFails(t *testing.T) {
 			return nil, stream.Err()
 		},
 		"Collect": func(c *harness.Consumer) (opened, ended error) {
-			stream, err := c.Stub().Collect(within(t))
+			stream, err := c.Stub().Collect(background)
 			if err != nil {
 				return err, nil
 			}
@@ -178,7 +179,7 @@ func TestOpeningAStreamNeverFails(t *testing.T) {
 			return nil, err
 		},
 		"Chat": func(c *harness.Consumer) (opened, ended error) {
-			stream, err := c.Stub().Chat(within(t))
+			stream, err := c.Stub().Chat(background)
 			if err != nil {
 				return err, nil
 			}

@@ -31,6 +31,7 @@ import (
 	"testing"
 	"time"
 
+	dubbogetty "dubbo.apache.org/dubbo-go/v3/remoting/getty"
 	"github.com/apache/dubbo-getty"
 	"github.com/dubbogo/gost/log/logger"
 )
@@ -48,6 +49,9 @@ type Roles map[string]func(*Child) error
 // that Start named.
 func Main(m *testing.M, roles Roles) {
 	setLogLevel()
+	if raceDetector {
+		fewHeartbeats()
+	}
 	name := os.Getenv(roleEnv)
 	if name == "" {
 		os.Exit(m.Run())
@@ -78,6 +82,16 @@ func setLogLevel() {
 	if level == "error" {
 		_ = getty.SetLoggerLevel(getty.LoggerLevelError)
 	}
+}
+
+// fewHeartbeats keeps servers of the dubbo protocol from asking their clients whether
+// they are there before the tests are over. dubbo-go does so for the first time after a
+// minute, for all sessions at once, and their answers race by themselves
+// (RpcServerHandler.OnCron).
+func fewHeartbeats() {
+	c := dubbogetty.GetServerConfig()
+	c.HeartbeatPeriod = "14m" // it takes less than 15
+	dubbogetty.SetServerConfig(c)
 }
 
 // Child is the inside of a child process.
