@@ -80,13 +80,14 @@ func TestRegressionAnErrorOfGosOwnIsNoAnswer(t *testing.T) {
 // What a provider's handler passes on of the calls that it makes itself over the
 // dubbo protocol has no type, and over Triple dubbo wraps it as a business error.
 func TestRegressionWhatAHandlerPassesOnOfItsOwnCalls(t *testing.T) {
+	const nobody = "Failed to invoke the method M of the service S .No provider is available because can't connect server."
 	for _, tt := range []struct {
 		err  error
 		want call.Outcome
 	}{
 		{errors.New("session Already Closed"), call.Failure},
 		{errors.New("Failed to connect server 10.0.0.1:20000"), call.Failure},
-		{errors.New("Failed to invoke the method M of the service S .No provider is available because can't connect server."), call.Failure},
+		{errors.New(nobody), call.Failure},
 		{errors.New("maybe the client read timeout or fail to decode tcp stream in Writer.Write"), call.Timeout},
 		{&hessian2.GenericException{ExceptionClass: "org.apache.dubbo.rpc.RpcException", ExceptionMessage: "x"}, call.Failure},
 		{errors.New("the session Already Closed its doors"), call.Success},

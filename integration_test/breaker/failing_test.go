@@ -71,8 +71,7 @@ func failing(t *testing.T, protocol string) *harness.Provider {
 	return harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol, Handler: &harness.Handler{
 		Func: func(ctx context.Context, method, arg string) (string, error) {
 			if arg == panics {
-				var none []string
-				return none[len(arg)], nil
+				return strings.Fields(arg)[len(arg)], nil
 			}
 			return scripted.Script(ctx, method, arg)
 		},
