@@ -483,6 +483,24 @@ func TestConfigurationChanges(t *testing.T) {
 	})
 }
 
+// A reference over the dubbo protocol learns the names of methods from calls. Their
+// breakers were told of a change only by the next call, and showed an old state until then.
+func TestRegressionAChangeReachesBreakersThatNobodyCalls(t *testing.T) {
+	onBothSides(t, func(t *testing.T, side conf.Side) {
+		c := newChain(t, side, exact("consecutive-errors=2"))
+		c.url.Methods = nil
+		c.calls(t, 1, answer)
+		require.Equal(t, breaker.Closed, c.stats(t).State)
+		c.configure(t, "breaker: {force: open}")
+		require.Equal(t, breaker.Open, c.stats(t).State)
+		c.configure(t, "breaker: {error-count: 7}")
+		assert.Equal(t, breaker.Free, c.stats(t).Force)
+		c.configure(t, "breaker: {mode: off}")
+		assert.Empty(t, c.states("Echo"))
+		runtime.KeepAlive(c.guard)
+	})
+}
+
 // While it only observes it changes state, and lets all pass.
 func TestObserve(t *testing.T) {
 	onBothSides(t, func(t *testing.T, side conf.Side) {

@@ -27,18 +27,17 @@ import (
 	"github.com/weir-go/weir/conf"
 )
 
-// keepNames takes over the methods of a former plan whose calls may wait, so that
-// they learn of a limit that has changed, those whose steps go by how calls ended,
-// so that what they know is not let go of, and the spelling of those that have been called.
+// keepNames takes over the methods of a former plan that have steps, so that those
+// learn of what has changed before the next call comes: others may wait, and what a
+// breaker is said to be must be what it is. Of the others that are configured it takes
+// over the spelling.
 func (c *chain) keepNames(old *chain, put func(string, bool)) {
 	if old == nil {
 		return
 	}
 	configured := c.configuredMethods()
 	for _, m := range old.distinct() {
-		waits := old.waits.Load() && len(m.steps) > 0
-		learns := slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil })
-		if m.name != call.AnyMethod && m.spelled && (waits || learns || slices.Contains(configured, conf.MethodKey(m.name))) {
+		if m.name != call.AnyMethod && m.spelled && (len(m.steps) > 0 || slices.Contains(configured, conf.MethodKey(m.name))) {
 			put(m.name, true)
 		}
 	}
