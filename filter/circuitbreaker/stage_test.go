@@ -301,6 +301,7 @@ func TestWhatCounts(t *testing.T) {
 		{name: "cancelled by code", err: func(*chain) error { return code(triple_protocol.CodeCanceled) }, ctx: cancelled, want: no},
 		{name: "cancelled by others", err: func(*chain) error { return code(triple_protocol.CodeCanceled) }, want: failure},
 		{name: "refused", err: func(c *chain) error { return refusal(c, false) }, want: no, also: "failures=rejected", otherwise: failure},
+		{name: "refused without Weir", err: func(*chain) error { return code(triple_protocol.CodeResourceExhausted) }, want: no, also: "failures=resource_exhausted", otherwise: failure},
 		{name: "forwarded", err: func(c *chain) error { return refusal(c, true) }, want: no, also: "failures=forwarded", otherwise: failure},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
