@@ -26,7 +26,7 @@ var later = []string{"accepts", "connections", "lazy"}
 
 // neighbours are names that a program may well have of its own, and that only look
 // like a misspelling.
-var neighbours = []string{"broker", "failback"}
+var neighbours = []string{"broker", "failback", "slow", "low"}
 
 // replaced are dubbo-go's own limit keys, and what to do about each.
 var replaced = map[string]string{
@@ -120,7 +120,8 @@ func hint(name string, allowed []string) string {
 }
 
 // nearest is the candidate that name is most likely a misspelling of, or "".
-// Case does not count. Of a name of three letters two must be right: ip is not tps.
+// Case does not count. Of a name of three letters two must be right, and of one of
+// four three: ip is not tps, and from is not flow.
 func nearest(name string, candidates []string) string {
 	best, at := "", 3
 	if len(name) > maxQuoted {
@@ -128,7 +129,7 @@ func nearest(name string, candidates []string) string {
 	}
 	name = strings.ToLower(name)
 	for _, c := range candidates {
-		if d := distance(name, c); d < at && d < len(c)-1 {
+		if d := distance(name, c); d < at && d < (len(c)+1)/2 {
 			best, at = c, d
 		}
 	}
