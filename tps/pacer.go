@@ -144,7 +144,8 @@ func (p *Pacer) spaceLocked(d time.Duration) {
 // Pass lets a call pass if its turn is now, and returns a ticket to give it back
 // with. It never waits.
 func (p *Pacer) Pass(now time.Duration) (ticket uint32, ok bool) {
-	if int64(now) >= p.stepEnds.Load() {
+	ends := p.stepEnds.Load()
+	if int64(now) >= ends {
 		p.advance(now)
 	}
 	for {
@@ -153,11 +154,16 @@ func (p *Pacer) Pass(now time.Duration) (ticket uint32, ok bool) {
 			return 0, false
 		}
 		if p.next.CompareAndSwap(n, int64(now)+p.spacing.Load()) {
-			p.passed.Add(1)
-			return uint32(now), true
+			if ends != never {
+				p.passed.Add(1)
+			}
+			return ticketOf(now), true
 		}
 	}
 }
+
+// ticketOf is what is left of a turn's time to know it by: 24 bits.
+func ticketOf(at time.Duration) uint32 { return uint32(at) & (1<<24 - 1) }
 
 // advance begins the step of now.
 func (p *Pacer) advance(now time.Duration) {
@@ -179,7 +185,7 @@ func (p *Pacer) advance(now time.Duration) {
 
 // Turn is how a wait for a turn ended.
 type Turn struct {
-	// Ticket is to give the turn back with.
+	// Ticket is to give the turn back with: 24 bits.
 	Ticket uint32
 	// Queued is whether the call waited.
 	Queued bool
@@ -211,14 +217,14 @@ func (p *Pacer) Wait(ctx context.Context, now, most time.Duration) (Turn, error)
 	select {
 	case <-w.granted:
 		if err := ctx.Err(); err != nil {
-			p.GiveBack(uint32(w.at))
+			p.GiveBack(ticketOf(w.at))
 			return Turn{Queued: true}, &turnEnded{err, context.Cause(ctx)}
 		}
 	case <-done:
 		p.leave(w)
 		return Turn{Queued: true}, &turnEnded{ctx.Err(), context.Cause(ctx)}
 	}
-	return Turn{Ticket: uint32(w.at), Queued: true}, nil
+	return Turn{Ticket: ticketOf(w.at), Queued: true}, nil
 }
 
 // enqueue puts w at the end of those who wait, unless its turn is now or would
@@ -235,7 +241,7 @@ func (p *Pacer) enqueue(w *turn, now, most time.Duration) (t Turn, queued bool, 
 		case int64(now) >= n:
 			if p.next.CompareAndSwap(n, int64(now)+p.spacing.Load()) {
 				p.passed.Add(1)
-				return Turn{Ticket: uint32(now)}, false, nil
+				return Turn{Ticket: ticketOf(now)}, false, nil
 			}
 		case late > 0:
 			return Turn{RetryAfter: late}, false, ErrWaitTooLong
@@ -311,7 +317,7 @@ func (p *Pacer) leave(w *turn) {
 	}
 	p.mu.Unlock()
 	<-w.granted
-	p.GiveBack(uint32(w.at))
+	p.GiveBack(ticketOf(w.at))
 }
 
 // GiveBack takes a turn back, as the call did not take place after all: the next
@@ -319,7 +325,7 @@ func (p *Pacer) leave(w *turn) {
 func (p *Pacer) GiveBack(ticket uint32) {
 	spacing := p.spacing.Load()
 	if n := p.next.Load(); n != occupied {
-		if uint32(n-spacing) == ticket && p.next.CompareAndSwap(n, n-spacing) {
+		if ticketOf(time.Duration(n-spacing)) == ticket && p.next.CompareAndSwap(n, n-spacing) {
 			p.passed.Add(-1)
 		}
 		return
@@ -327,7 +333,7 @@ func (p *Pacer) GiveBack(ticket uint32) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.list.head != nil && uint32(int64(p.due)-spacing) == ticket {
+	if p.list.head != nil && ticketOf(p.due-time.Duration(spacing)) == ticket {
 		p.due -= time.Duration(spacing)
 		p.passed.Add(-1)
 		p.dispatchLocked(now)

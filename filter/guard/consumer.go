@@ -32,6 +32,9 @@ func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocat
 	if !c.idle {
 		m = c.lookup(inv)
 	}
+	if c.consumer.tells && c.primary {
+		c.tellCaller(inv)
+	}
 	switch {
 	case m == nil || m.idle():
 		return c.bare(ctx, next, inv, m)

@@ -167,9 +167,15 @@ func (s Site) Version() uint64 { return s.version }
 
 // TimeLeft is how long the call may still take: until its context's deadline; where
 // it has none, and on the dubbo protocol where that is less, as long as the
-// protocol gives an attempt that starts now. It is never unbounded: where nothing is configured dubbo's default of 3 s holds.
-// It is not for the path of every call. For consumers.
-func (s Site) TimeLeft(c Call) time.Duration { return s.chain.timeLeft(c.Ctx, c.Inv) }
+// protocol gives an attempt that starts now. On a consumer it is never unbounded: where
+// nothing is configured dubbo's default of 3 s holds. On a provider, which may not
+// know of any, it is. The context must not be nil. It is not for the path of every call.
+func (s Site) TimeLeft(c Call) time.Duration {
+	if s.Side == conf.Provider {
+		return s.chain.timeLeftHere(c.Ctx, c.Inv)
+	}
+	return s.chain.timeLeft(c.Ctx, c.Inv)
+}
 
 // Builder makes the steps of one policy for a site, none when the site has no
 // such policy.
