@@ -39,7 +39,7 @@ type Bulkhead struct {
 // GroupNone is the group that takes away the one of a wider level.
 const GroupNone = "none"
 
-// Defaults of a bulkhead.
+// DefaultMaxWait is the default of bulkhead.max-wait.
 const DefaultMaxWait = time.Second
 
 // BulkheadPolicy is a bulkhead in effect, with all defaults filled in. Without one

@@ -94,7 +94,7 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 	if slices.Contains(neighbours, flat) {
 		return
 	}
-	if near := nearest(flat, keyNames(p.side)); near != "" {
+	if near := nearest(flat, keyNames(p.side)); near != "" && (near != FlowKey || slip(flat, near)) {
 		p.warn("%s=%s has no effect; did you mean %s?", full, value, near)
 		return
 	}
@@ -120,8 +120,7 @@ func hint(name string, allowed []string) string {
 }
 
 // nearest is the candidate that name is most likely a misspelling of, or "".
-// Case does not count. Of a name of three letters two must be right, and of one of
-// four three: ip is not tps, and from is not flow.
+// Case does not count. Of a name of three letters two must be right: ip is not tps.
 func nearest(name string, candidates []string) string {
 	best, at := "", 3
 	if len(name) > maxQuoted {
@@ -129,11 +128,19 @@ func nearest(name string, candidates []string) string {
 	}
 	name = strings.ToLower(name)
 	for _, c := range candidates {
-		if d := distance(name, c); d < at && d < (len(c)+1)/2 {
+		if d := distance(name, c); d < at && d < len(c)-1 {
 			best, at = c, d
 		}
 	}
 	return best
+}
+
+// slip reports whether a short word is one edit away, or has its letters in another
+// order: names of others are within two edits too easily, from is not flow.
+func slip(name, word string) bool {
+	name = strings.ToLower(name)
+	letters := func(s string) []byte { return slices.Sorted(slices.Values([]byte(s))) }
+	return distance(name, word) < 2 || slices.Equal(letters(name), letters(word))
 }
 
 // distance counts the single-byte edits from a to b.
