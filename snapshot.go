@@ -146,7 +146,7 @@ type BreakerState struct {
 	Timeouts int64 `json:"timeouts"`
 	Slow     int64 `json:"slow"`
 	Refused  int64 `json:"refused"`
-	// Hung are the calls that run for longer than breaker.slow-call.
+	// Hung are the calls of a closed breaker that run for longer than breaker.slow-call.
 	Hung int64 `json:"hung"`
 	// Probes are those that run; Healthy and Unhealthy are those of the round that
 	// have ended.

@@ -17,6 +17,7 @@ package weir
 import (
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
@@ -88,4 +89,45 @@ func TestSnapshotForgetsWhatWasTakenBack(t *testing.T) {
 	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Policies: limits}})
 	require.NotEmpty(t, snapshot(rt).Limits, "again, without a call")
 	runtime.KeepAlive(g)
+}
+
+// A snapshot shows every breaker, whose it is and what it has counted, and changes none.
+func TestSnapshotShowsTheBreakers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := guard.NewRuntime()
+		u := common.NewURLWithOptions(common.WithProtocol("tri"), common.WithPath("snap.Breakers"), common.WithInterface("snap.Breakers"),
+			common.WithMethods([]string{"Get"}))
+		g := guard.New(rt, conf.Provider)
+		rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Policies: conf.Policies{Breaker: &conf.Breaker{
+			ErrorRatio: conf.Of(conf.WholeRatio / 2), MinCalls: conf.Of(2), OpenJitter: conf.Of(conf.Ratio(0)),
+		}}}})
+		of := BreakerState{Side: "provider", Service: "snap.Breakers", Method: "Get"}
+		is := func(change func(*BreakerState)) {
+			t.Helper()
+			want := of
+			change(&want)
+			var got []BreakerState
+			for range 2 {
+				got = snapshot(rt).Breakers
+				require.Len(t, got, 2)
+				require.Equal(t, want, got[1])
+			}
+			require.Equal(t, "*", got[0].Method)
+		}
+		attackCall(g, u, "Get", func() {})
+		is(func(b *BreakerState) { b.State, b.Calls = "closed", 1 })
+		require.Panics(t, func() { attackCall(g, u, "Get", func() { panic("broken") }) })
+		time.Sleep(time.Second) //nolint:forbidigo // synctest
+		open := func(b *BreakerState) { b.State, b.Reason, b.Limit, b.Observed = "open", "error-ratio", 50, 50 }
+		is(func(b *BreakerState) { open(b); b.NextProbe = 4 * time.Second })
+		time.Sleep(time.Hour) //nolint:forbidigo // synctest
+		is(open)
+		attackCall(g, u, "Get", func() { is(func(b *BreakerState) { open(b); b.State, b.Probes = "half-open", 1 }) })
+		is(func(b *BreakerState) { b.State = "closed" })
+		rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Policies: conf.Policies{Breaker: &conf.Breaker{Force: conf.ForceOpen}}}})
+		is(func(b *BreakerState) { b.State, b.Forced, b.Reason = "open", true, "forced" })
+		rt.Store.Set(conf.FromCode, "code", &conf.Config{})
+		require.Empty(t, snapshot(rt).Breakers)
+		runtime.KeepAlive(g)
+	})
 }

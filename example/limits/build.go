@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,15 +129,4 @@ func writeConfig(dir string, s set, prog program, p protocol, role string, keys 
 	}
 	path := filepath.Join(dir, strings.Join([]string{s.name, p.name, role, prog.conf}, "-")+".yaml")
 	return path, os.WriteFile(path, []byte(text), 0o600)
-}
-
-// freePort finds a loopback port that nobody listens on now.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }

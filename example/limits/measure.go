@@ -16,24 +16,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/example/internal/child"
 	"github.com/weir-go/weir/example/limits/internal/control"
 )
 
 const (
-	runTimeout    = 90 * time.Second     // one program on one protocol
-	listenTimeout = 20 * time.Second     // a provider to come up
-	decideTimeout = 15 * time.Second     // every call to be admitted or refused
-	answerAll     = 20 * time.Second     // every admitted call to end, once released
-	pollEvery     = 2 * time.Millisecond // between two looks
+	runTimeout    = 90 * time.Second // one program on one protocol
+	decideTimeout = 15 * time.Second // every call to be admitted or refused
+	answerAll     = 20 * time.Second // every admitted call to end, once released
 )
 
 // row is what one program did with the calls of one trial.
@@ -87,12 +84,12 @@ func (b *bench) measureSet(ctx context.Context, log *os.File, p protocol, prog p
 	if err != nil {
 		return nil, err
 	}
-	defer provider.stop()
+	defer provider.Stop()
 	consumer, err := b.startConsumer(ctx, log, p, prog, s, address)
 	if err != nil {
 		return nil, err
 	}
-	defer consumer.stop()
+	defer consumer.Stop()
 
 	var rows []row
 	for _, t := range s.trials {
@@ -105,78 +102,42 @@ func (b *bench) measureSet(ctx context.Context, log *os.File, p protocol, prog p
 	return rows, nil
 }
 
-// startProvider starts a provider on a free port and waits until it listens.
-// Somebody else may take the port in between, hence more than one attempt.
-func (b *bench) startProvider(ctx context.Context, log *os.File, p protocol, prog program, s set) (*child, string, error) {
-	const attempts = 3
-	for attempt := 1; ; attempt++ {
-		port, err := freePort()
-		if err != nil {
-			return nil, "", err
-		}
+// startProvider starts a provider and waits until it listens.
+func (b *bench) startProvider(ctx context.Context, log *os.File, p protocol, prog program, s set) (*child.Process, string, error) {
+	return child.Listening(ctx, func(port string) (*child.Process, error) {
 		config, err := writeConfig(b.dir, s, prog, p, "provider", map[string]string{
 			"protocol": p.inYAML, "provider-port": port,
 		})
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		c, err := startChild(ctx, log, prog.binary(b.dir), "provider", p, config)
-		if err != nil {
-			return nil, "", err
-		}
-		address := net.JoinHostPort("127.0.0.1", port)
-		err = waitListening(ctx, c, address)
-		if err == nil {
-			return c, address, nil
-		}
-		c.stop()
-		if attempt == attempts || !errors.Is(err, errEnded) {
-			return nil, "", err
-		}
-	}
+		return b.startChild(ctx, log, prog, "provider", p, config)
+	})
 }
 
-func (b *bench) startConsumer(ctx context.Context, log *os.File, p protocol, prog program, s set, address string) (*child, error) {
+func (b *bench) startConsumer(ctx context.Context, log *os.File, p protocol, prog program, s set, address string) (*child.Process, error) {
 	config, err := writeConfig(b.dir, s, prog, p, "consumer", map[string]string{
 		"protocol": p.inYAML, "serialization": p.serialization, "provider-url": p.inYAML + "://" + address,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c, err := startChild(ctx, log, prog.binary(b.dir), "consumer", p, config)
+	c, err := b.startChild(ctx, log, prog, "consumer", p, config)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ask(ctx, nil, control.Ready); err != nil {
-		c.stop()
+	if err := c.Ask(ctx, nil, control.Ready); err != nil {
+		c.Stop()
 		return nil, err
 	}
 	return c, nil
 }
 
-var errEnded = errors.New("the process has ended")
-
-// waitListening returns when a provider accepts connections.
-func waitListening(ctx context.Context, c *child, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
-	defer cancel()
-	for {
-		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "tcp", address)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-c.exited:
-			if ctx.Err() == nil {
-				return fmt.Errorf("%s: %w before it listened on %s", c.title, errEnded, address)
-			}
-			return ctx.Err()
-		case <-ctx.Done():
-			return fmt.Errorf("%s: it does not listen on %s: %w", c.title, address, ctx.Err())
-		case <-time.After(pollEvery):
-		}
-	}
+// startChild starts PROGRAM ROLE PROTOCOL CONFIG.
+func (b *bench) startChild(ctx context.Context, log *os.File, prog program, role string, p protocol, config string) (*child.Process, error) {
+	return child.Start(ctx, child.Command{
+		Title: role + " on the " + p.title, Path: prog.binary(b.dir), Args: []string{role, p.name, config}, Config: config, Log: log,
+	})
 }
 
 // sight is what both sides tell of a method at one moment.
@@ -186,11 +147,11 @@ type sight struct {
 }
 
 // look asks both sides.
-func (t trial) look(ctx context.Context, provider, consumer *child) (s sight, err error) {
-	if err := provider.ask(ctx, &s.inside, control.Status, t.method); err != nil {
+func (t trial) look(ctx context.Context, provider, consumer *child.Process) (s sight, err error) {
+	if err := provider.Ask(ctx, &s.inside, control.Status, t.method); err != nil {
 		return s, err
 	}
-	return s, consumer.ask(ctx, &s.outside, control.Status, t.method)
+	return s, consumer.Ask(ctx, &s.outside, control.Status, t.method)
 }
 
 // decided is how many calls have been turned away, or are in the handler, which
@@ -206,10 +167,10 @@ func (t trial) decided(s sight) int {
 // load offers the calls, waits until each is decided, releases the handlers,
 // waits until each call has ended, and counts. If the calls take too long to be
 // decided it goes on: the table shows what there is.
-func (r *row) load(ctx context.Context, provider, consumer *child) error {
+func (r *row) load(ctx context.Context, provider, consumer *child.Process) error {
 	t := r.trial
 	if t.atOnce == 0 { // nobody has to stay
-		if err := provider.ask(ctx, nil, control.Release, t.method); err != nil {
+		if err := provider.Ask(ctx, nil, control.Release, t.method); err != nil {
 			return err
 		}
 	}
@@ -221,7 +182,7 @@ func (r *row) load(ctx context.Context, provider, consumer *child) error {
 	if err := t.release(ctx, provider, consumer, s); err != nil {
 		return err
 	}
-	done, err := poll(ctx, time.Now().Add(answerAll), func() (_ bool, err error) {
+	done, err := child.Poll(ctx, time.Now().Add(answerAll), func() (_ bool, err error) {
 		s, err = t.look(ctx, provider, consumer)
 		return len(s.outside.Calls) >= offered, err
 	})
@@ -230,24 +191,24 @@ func (r *row) load(ctx context.Context, provider, consumer *child) error {
 	}
 	if !done {
 		return fmt.Errorf("%s: %s: %d of %d calls have not ended %s after the release",
-			consumer.title, t.title, offered-len(s.outside.Calls), offered, answerAll)
+			consumer.Title, t.title, offered-len(s.outside.Calls), offered, answerAll)
 	}
 	r.count(s)
 	return nil
 }
 
 // offer starts the calls and returns what is seen when they are decided.
-func (t trial) offer(ctx context.Context, provider, consumer *child) (s sight, err error) {
+func (t trial) offer(ctx context.Context, provider, consumer *child.Process) (s sight, err error) {
 	deadline := time.Now().Add(decideTimeout)
 	together := offered
 	if t.inTurn {
 		together = 1
 	}
 	for started := together; started <= offered; started += together {
-		if err := consumer.ask(ctx, nil, control.Call, t.method, strconv.Itoa(together)); err != nil {
+		if err := consumer.Ask(ctx, nil, control.Call, t.method, strconv.Itoa(together)); err != nil {
 			return s, err
 		}
-		_, err := poll(ctx, deadline, func() (_ bool, err error) {
+		_, err := child.Poll(ctx, deadline, func() (_ bool, err error) {
 			s, err = t.look(ctx, provider, consumer)
 			return t.decided(s) >= started, err
 		})
@@ -260,14 +221,14 @@ func (t trial) offer(ctx context.Context, provider, consumer *child) (s sight, e
 
 // release lets handlers return one by one while calls wait for their slots, which
 // shows the order that these are admitted in, and then all of them.
-func (t trial) release(ctx context.Context, provider, consumer *child, s sight) error {
+func (t trial) release(ctx context.Context, provider, consumer *child.Process, s sight) error {
 	deadline := time.Now().Add(decideTimeout)
 	for range s.outside.Waiting {
 		entered := len(s.inside.Entered)
-		if err := provider.ask(ctx, nil, control.Release, t.method, "1"); err != nil {
+		if err := provider.Ask(ctx, nil, control.Release, t.method, "1"); err != nil {
 			return err
 		}
-		next, err := poll(ctx, deadline, func() (_ bool, err error) {
+		next, err := child.Poll(ctx, deadline, func() (_ bool, err error) {
 			s, err = t.look(ctx, provider, consumer)
 			return len(s.inside.Entered) > entered, err
 		})
@@ -278,22 +239,7 @@ func (t trial) release(ctx context.Context, provider, consumer *child, s sight) 
 			break
 		}
 	}
-	return provider.ask(ctx, nil, control.Release, t.method)
-}
-
-// poll looks until look is satisfied or the deadline has passed.
-func poll(ctx context.Context, deadline time.Time, look func() (bool, error)) (bool, error) {
-	for {
-		done, err := look()
-		if done || err != nil || time.Now().After(deadline) {
-			return done, err
-		}
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(pollEvery):
-		}
-	}
+	return provider.Ask(ctx, nil, control.Release, t.method)
 }
 
 // count fills the row from what is seen when all calls have ended.

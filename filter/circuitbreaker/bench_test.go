@@ -120,4 +120,18 @@ func BenchmarkOpen(b *testing.B) {
 			s.run(b, 1)
 		})
 	}
+	// The first refusal of a call by one instance is remembered for failover.
+	for _, scope := range []string{"instance", "service"} {
+		b.Run("new-call/"+scope, func(b *testing.B) {
+			s := newBed(b, conf.Consumer, map[string]string{
+				"breaker.consecutive-errors": "1", "breaker.open-for": "24h", "weir.stats": "false", "breaker.scope": scope,
+			})
+			require.Error(b, s.call(broken))
+			b.ReportAllocs()
+			for b.Loop() {
+				s.inv = invocation.NewRPCInvocation("Echo", nil, map[string]any{})
+				s.once()
+			}
+		})
+	}
 }

@@ -59,19 +59,31 @@ func newClasses(failures, ignore []string) *classes {
 
 // result is what a call counts as.
 func (c *classes) result(o call.Outcome, err error) breaker.Result {
-	if c == nil {
-		return defaults[o]
+	fails, known := false, false
+	if c != nil {
+		fails, known = c.find(o, err)
 	}
-	fails, known := c.find(o, err)
 	switch {
 	case !known:
-		return defaults[o]
+		return byDefault(o, err)
 	case !fails:
 		return breaker.Ignored
 	case o == call.Timeout:
 		return breaker.Timeout
 	}
 	return breaker.Failure
+}
+
+// exhausted is Triple's code for a refusal by whoever is full, without Weir too.
+const exhausted = "resource_exhausted"
+
+func byDefault(o call.Outcome, err error) breaker.Result {
+	if o == call.Failure && err != nil {
+		if _, code := guard.ErrorKind(err); code == exhausted {
+			return breaker.Refused
+		}
+	}
+	return defaults[o]
 }
 
 // find looks for the most exact word: the class, its packages from the inside out,

@@ -59,8 +59,11 @@
 // see breaker.failures and breaker.ignore.
 //
 // Failure modes: breakers are per process, so each instance of a consumer finds
-// out by itself. A call that only opens a stream, and an asynchronous one, counts
-// as soon as it is open or sent. While a guard observes, it changes state as it
-// would if it enforced, but calls that it would have refused run and count for
-// nothing.
+// out by itself. On a consumer a call that only opens a stream, and an asynchronous
+// one, counts as soon as it is open or sent, and Triple opens streams to providers
+// that are dead; on a provider a stream counts when it ends, and is never slow. The dubbo
+// protocol carries neither Triple's codes nor that a handler panicked: a consumer
+// reads from the text what Go itself and dubbo say, all else is a business error.
+// While a guard observes, it changes state as it would if it enforced, but calls that
+// it would have refused run and count for nothing.
 package circuitbreaker

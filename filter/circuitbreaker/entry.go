@@ -15,7 +15,6 @@
 package circuitbreaker
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -48,10 +47,10 @@ type entry struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	method  string        // as the service spells it
-	version uint64        // of the configuration that the rules are of
-	inForce bool          // until the policy is taken away
-	alive   []func() bool // the chains that use it
+	method  string // as the service spells it
+	version uint64 // of the configuration that the rules are of
+	inForce bool   // until the policy is taken away
+	users   users
 }
 
 func keyOf(site guard.Site) Key {
@@ -73,7 +72,9 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
 		e.method = site.Method // a name that is only configured has its first letter folded
 	}
-	e.alive = append(slices.DeleteFunc(e.alive, func(alive func() bool) bool { return !alive() }), site.Alive())
+	e.teller.name(e.method) // what follows may be told
+	anew := e.teller.key.Address != "" && !e.users.any()
+	e.users.add(site.Guard(), site.Alive())
 	if site.Version() < e.version {
 		return nil
 	}
@@ -82,13 +83,17 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 		if err != nil {
 			return err
 		}
-		e.Breaker = b
+		e.Breaker, anew = b, false
 	}
 	if err := e.Update(rules, force, guard.Now()); err != nil {
 		return err
 	}
+	if anew {
+		// The provider was gone. Calls to it that still run, or the collector, may have
+		// kept what was known of it.
+		e.Reset(guard.Now())
+	}
 	e.version, e.inForce = site.Version(), true
-	e.teller.name(e.method)
 	return nil
 }
 
@@ -108,8 +113,7 @@ func (e *entry) unset(version uint64) {
 func (e *entry) used() (method string, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.alive = slices.DeleteFunc(e.alive, func(alive func() bool) bool { return !alive() })
-	return e.method, e.inForce && len(e.alive) > 0
+	return e.method, e.inForce && e.users.any()
 }
 
 var entries weakmap.Map[Key, entry]

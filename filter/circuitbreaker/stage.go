@@ -69,7 +69,14 @@ func steps(site guard.Site) []guard.Step {
 		return nil
 	}
 	rules, force := rulesOf(p)
+	if site.Streams {
+		// How long a stream stays open says nothing of how well it is, and one that has
+		// not failed until a probe is overdue is a healthy one.
+		rules.SlowRatio, rules.ProbeUnder, rules.Lasting = 0, 0, true
+	}
 	e := entries.Get(key, func() *entry { return &entry{teller: &teller{key: key}} })
+	s := &stage{entry: e, site: site, classes: newClasses(p.Failures, p.Ignore)}
+	s.countChanges() // it may change at once
 	if err := e.set(site, rules, force); err != nil {
 		// Values are checked when they are read; a breaker that cannot be made must
 		// neither pass silently nor take the service down.
@@ -81,7 +88,6 @@ func steps(site guard.Site) []guard.Step {
 	if key.Address == "" {
 		site.Own(key, e)
 	}
-	s := &stage{entry: e, site: site, classes: newClasses(p.Failures, p.Ignore)}
 	s.prepare(rules, force)
 	step := guard.Step{
 		Policy: Policy, Rank: guard.RankBreaker, Observe: p.Mode == conf.Observe, PerInstance: p.Scope == conf.ScopeInstance,
@@ -126,7 +132,7 @@ type refusals struct {
 	*guard.Refusals
 }
 
-// prepare makes what is counted be there from the beginning.
+// prepare makes the counters of refusals be there from the beginning.
 func (s *stage) prepare(r breaker.Rules, force breaker.Force) {
 	reasons := []breaker.Reason{breaker.ProbesFailed, breaker.Probing}
 	for reason, there := range map[breaker.Reason]bool{
@@ -140,6 +146,9 @@ func (s *stage) prepare(r breaker.Rules, force breaker.Force) {
 	for _, reason := range reasons {
 		s.counters = append(s.counters, s.site.NewRefusal(s.reject(breaker.Cause{Reason: reason}), ErrOpen))
 	}
+}
+
+func (s *stage) countChanges() {
 	key := ChangesKey{s.site.Side, s.site.Service, s.site.Method, s.site.Runtime()}
 	s.changes = changes.Get(key, func() *Changes { return &Changes{} })
 	s.entry.teller.count(s.changes)

@@ -301,6 +301,7 @@ func TestWhatCounts(t *testing.T) {
 		{name: "cancelled by code", err: func(*chain) error { return code(triple_protocol.CodeCanceled) }, ctx: cancelled, want: no},
 		{name: "cancelled by others", err: func(*chain) error { return code(triple_protocol.CodeCanceled) }, want: failure},
 		{name: "refused", err: func(c *chain) error { return refusal(c, false) }, want: no, also: "failures=rejected", otherwise: failure},
+		{name: "refused without Weir", err: func(*chain) error { return code(triple_protocol.CodeResourceExhausted) }, want: no, also: "failures=resource_exhausted", otherwise: failure},
 		{name: "forwarded", err: func(c *chain) error { return refusal(c, true) }, want: no, also: "failures=forwarded", otherwise: failure},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -483,6 +484,24 @@ func TestConfigurationChanges(t *testing.T) {
 	})
 }
 
+// A reference over the dubbo protocol learns the names of methods from calls. Their
+// breakers were told of a change only by the next call, and showed an old state until then.
+func TestRegressionAChangeReachesBreakersThatNobodyCalls(t *testing.T) {
+	onBothSides(t, func(t *testing.T, side conf.Side) {
+		c := newChain(t, side, exact("consecutive-errors=2"))
+		c.url.Methods = nil
+		c.calls(t, 1, answer)
+		require.Equal(t, breaker.Closed, c.stats(t).State)
+		c.configure(t, "breaker: {force: open}")
+		require.Equal(t, breaker.Open, c.stats(t).State)
+		c.configure(t, "breaker: {error-count: 7}")
+		assert.Equal(t, breaker.Free, c.stats(t).Force)
+		c.configure(t, "breaker: {mode: off}")
+		assert.Empty(t, c.states("Echo"))
+		runtime.KeepAlive(c.guard)
+	})
+}
+
 // While it only observes it changes state, and lets all pass.
 func TestObserve(t *testing.T) {
 	onBothSides(t, func(t *testing.T, side conf.Side) {
@@ -603,4 +622,108 @@ func TestTheDocumentedYAML(t *testing.T) {
 	assert.Equal(t, 20, e.Breaker.ErrorCount)
 	assert.Equal(t, 800*ms, e.Breaker.SlowCall)
 	assert.False(t, store.View().Resolve(conf.Consumer, key, "Upload", nil).Breaker.Set)
+}
+
+// On the dubbo protocol a provider knows that its caller has gone by the time that has
+// passed only. Without statistics nobody took it, and late answers were successes.
+func TestRegression_LateAnswersAreTimeouts(t *testing.T) {
+	for _, stats := range []string{"true", "false"} {
+		synctest.Test(t, func(t *testing.T) {
+			params := exact("consecutive-errors=2")
+			params["weir.stats"] = stats
+			c := newChain(t, conf.Provider, params)
+			c.url.Protocol = constant.DubboProtocol
+			late := func() error {
+				inv := invocation.NewRPCInvocation("Echo", nil, map[string]any{constant.TimeoutKey: "100"})
+				return c.guard.Invoke(context.Background(), &end{*base.NewBaseInvoker(c.url), takes(101 * ms)}, inv).Error()
+			}
+			require.NoError(t, late())
+			require.NoError(t, late())
+			c.mustRefuse(t)
+			runtime.KeepAlive(c.guard)
+		})
+	}
+}
+
+// A probe that gives up while it waits for a place has not probed. N10
+func TestAProbeThatWaitsInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		params := exact("consecutive-errors=1")
+		params["actives"], params["actives.wait"], params["timeout"] = "1", "60s", "60s"
+		c := newChain(t, conf.Consumer, params)
+		gate, done, waited := make(chan struct{}), make(chan error), make(chan error)
+		go func() {
+			done <- c.call(func(ctx context.Context, inv base.Invocation) result.Result { <-gate; return answer(ctx, inv) })
+		}()
+		synctest.Wait()
+		go func() { waited <- c.call(broken) }() // admitted
+		synctest.Wait()
+		c.configure(t, "breaker: {force: open}")
+		require.Equal(t, call.ReasonForced, c.refused(t).Reason)
+		c.configure(t, "breaker: {force: none}")
+		for range 3 {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			e, ok := call.As(c.callCtx(ctx, "Echo", answer))
+			cancel()
+			require.True(t, ok)
+			require.Equal(t, "actives", e.Guard)
+			s := c.stats(t)
+			require.Equal(t, breaker.Open, s.State)
+			require.Zero(t, s.Probes)
+		}
+		close(gate)
+		require.NoError(t, <-done)
+		require.ErrorIs(t, <-waited, errBroken)
+		require.Equal(t, breaker.Open, c.stats(t).State, "what was admitted before is none of its probes")
+		c.calls(t, 1, answer)
+		require.Equal(t, breaker.Closed, c.stats(t).State)
+		runtime.KeepAlive(c.guard)
+	})
+}
+
+// Who does not keep up misses the oldest events, and nobody waits for it.
+func TestASlowSubscriberMissesTheOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChain(t, conf.Consumer, exact("consecutive-errors=1", "open-for=1ms"))
+		gate := make(chan struct{})
+		var got []circuitbreaker.Event
+		stop := circuitbreaker.Subscribe(c.rt, func(e circuitbreaker.Event) { <-gate; got = append(got, e) })
+		defer stop()
+		c.calls(t, 1, broken)
+		synctest.Wait() // the first is being told
+		for range 1000 {
+			sleep(ms)
+			c.calls(t, 1, broken)
+		}
+		close(gate)
+		synctest.Wait()
+		require.Len(t, got, 1025)
+		require.Equal(t, "closed", got[0].From)
+		for i, e := range got[2:] {
+			require.Equal(t, got[i+1].To, e.From, "in their order")
+		}
+		require.Equal(t, time.Now(), got[1024].At)
+		runtime.KeepAlive(c.guard)
+	})
+}
+
+// With another scope other breakers hold, which have counted nothing yet.
+func TestScopeChanges(t *testing.T) {
+	c := newChain(t, conf.Consumer, nil)
+	other := c.at("20001")
+	scope := func(s string) { c.configure(t, "breaker: {consecutive-errors: 1, scope: "+s+"}") }
+	for range 2 {
+		scope("instance")
+		c.calls(t, 1, broken)
+		c.mustRefuse(t)
+		other.calls(t, 1, answer)
+		require.Len(t, c.states("Echo"), 2)
+		scope("service")
+		other.calls(t, 1, answer)
+		c.calls(t, 1, broken)
+		other.mustRefuse(t)
+		require.Len(t, c.states("Echo"), 1)
+	}
+	runtime.KeepAlive(c.guard)
+	runtime.KeepAlive(other.guard)
 }

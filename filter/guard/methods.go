@@ -27,17 +27,17 @@ import (
 	"github.com/weir-go/weir/conf"
 )
 
-// keepNames takes over the methods of a former plan whose calls may wait, so that
-// they learn of a limit that has changed, and the spelling of those that have been
-// called.
+// keepNames takes over the methods of a former plan that have steps, so that those
+// learn of what has changed before the next call comes: others may wait, and what a
+// breaker is said to be must be what it is. Of the others that are configured it takes
+// over the spelling.
 func (c *chain) keepNames(old *chain, put func(string, bool)) {
 	if old == nil {
 		return
 	}
 	configured := c.configuredMethods()
 	for _, m := range old.distinct() {
-		waits := old.waits.Load() && len(m.steps) > 0
-		if m.name != call.AnyMethod && m.spelled && (waits || slices.Contains(configured, conf.MethodKey(m.name))) {
+		if m.name != call.AnyMethod && m.spelled && (len(m.steps) > 0 || slices.Contains(configured, conf.MethodKey(m.name))) {
 			put(m.name, true)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ func outcomeOf(ctx context.Context, err error, failBusiness bool) (outcome call.
 		return call.Failure
 	}
 	var te *triple_protocol.Error
-	if errors.As(err, &te) && te != nil {
+	if errors.As(err, &te) && te != nil && te.Code() != triple_protocol.CodeBizError {
 		if te.Code() == triple_protocol.CodeCanceled && ctx.Err() == nil {
 			return call.Failure // whoever gave it up was not the caller
 		}
@@ -62,6 +63,9 @@ func outcomeOf(ctx context.Context, err error, failBusiness bool) (outcome call.
 		return call.Timeout
 	case errors.Is(err, base.ErrClientClosed), errors.Is(err, base.ErrDestroyedInvoker), errors.Is(err, base.ErrNoReply):
 		return call.Failure
+	}
+	if o, ok := noAnswer(ctx, textOfGo(err)); ok {
+		return o
 	}
 	return business(failBusiness)
 }
@@ -120,40 +124,55 @@ func ErrorKind(err error) (class, code string) {
 // gives a call up; the error itself is not exported.
 const readTimeout = "maybe the client read timeout"
 
+// noConnection are texts of dubbo's errors for a call that found nobody: those at
+// the end of the text, and those before an address or the like. None is exported.
+var noConnection = struct{ end, within []string }{
+	end: []string{"session Already Closed", "session not exist", "client have been closed", "remoting client has closed", "request Destroyed invoker"},
+	within: []string{
+		"failed to create client connection to ", "Failed to connect server ", "No provider is available because can't connect server",
+		"No provider available for the service ",
+	},
+}
+
 // goError is the class that dubbo gives to errors of Go on the dubbo protocol.
 const goError = "java.lang.Throwable"
 
-// wireText is the text of an error that a handler in Go answered with, "" for
-// another. All that is left of it on the wire is that, as a business error.
-func wireText(err error) string {
-	var te *triple_protocol.Error
-	if errors.As(err, &te) && te != nil {
-		if te.Code() != triple_protocol.CodeBizError {
+// textOfGo is the text of an error that a handler in Go answered with, "" for
+// another. On the wire it is all that is left of it, as a business error.
+func textOfGo(err error) string {
+	var ge *hessian2.GenericException
+	if errors.As(err, &ge) && ge != nil {
+		if ge.ExceptionClass != goError {
 			return ""
 		}
-		return te.Message()
-	}
-	var ge *hessian2.GenericException
-	if errors.As(err, &ge) && ge != nil && ge.ExceptionClass == goError {
 		return ge.ExceptionMessage
 	}
-	return ""
+	var te *triple_protocol.Error
+	if errors.As(err, &te) && te != nil {
+		return te.Message()
+	}
+	return err.Error()
 }
 
-// noAnswer finds out how a call ended whose handler passed on an error of Go's own,
-// which is no answer: that its context was over, or that it panicked, which the
-// dubbo protocol carries as any error. Handlers put words before the former.
+// noAnswer finds out how a call ended whose handler passed on an error that is no
+// answer of its service: that its context was over, that a call of its own over the
+// dubbo protocol did not come through, or that it panicked, which that protocol
+// carries as any error. Handlers put words before it.
 func noAnswer(ctx context.Context, text string) (outcome call.Outcome, ok bool) {
+	ends := func(end string) bool { return strings.HasSuffix(text, end) }
+	contains := func(part string) bool { return strings.Contains(text, part) }
 	switch {
-	case strings.HasSuffix(text, context.DeadlineExceeded.Error()):
+	case ends(context.DeadlineExceeded.Error()), contains(readTimeout):
 		return call.Timeout, true
-	case strings.HasSuffix(text, context.Canceled.Error()):
+	case ends(context.Canceled.Error()):
 		if ctx.Err() != nil {
 			return call.Cancelled, true
 		}
 		return call.Failure, true
+	case strings.HasPrefix(text, "runtime error: "):
+		return call.Failure, true
 	}
-	return call.Failure, strings.HasPrefix(text, "runtime error: ")
+	return call.Failure, slices.ContainsFunc(noConnection.end, ends) || slices.ContainsFunc(noConnection.within, contains)
 }
 
 // consumerOutcome says how an attempt ended that was no refusal. Unlike on a
@@ -162,9 +181,6 @@ func consumerOutcome(ctx context.Context, err error, failBusiness bool) (outcome
 	defer notNil(func() { outcome = call.Failure })
 	if ctx == nil {
 		ctx = context.Background() // not all of dubbo's invokers look at it
-	}
-	if o, ok := noAnswer(ctx, wireText(err)); ok {
-		return o
 	}
 	var te *triple_protocol.Error
 	coded := errors.As(err, &te)

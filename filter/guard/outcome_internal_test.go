@@ -58,6 +58,9 @@ func TestRegressionAnErrorOfGosOwnIsNoAnswer(t *testing.T) {
 		{"given up on dubbo", nil, throwable("context canceled"), call.Failure},
 		{"given up by the caller", cancelled, biz("context canceled"), call.Cancelled},
 		{"panic on dubbo", nil, throwable("runtime error: index out of range [1] with length 1"), call.Failure},
+		{"dead provider further down on Triple", nil, biz("stock: session Already Closed"), call.Failure},
+		{"dead provider further down on dubbo", nil, throwable("failed to create client connection to x:1 in 3s"), call.Failure},
+		{"timeout further down", nil, biz("maybe the client read timeout or fail to decode tcp stream in Writer.Write"), call.Timeout},
 		{"panic in the middle", nil, throwable("no runtime error: x"), call.Success},
 		{"a Java exception's text is its own", nil, exception("com.acme.X")("context deadline exceeded"), call.Success},
 		{"another code's text is its own", nil, code(triple_protocol.CodeNotFound)("context deadline exceeded"), call.Success},
@@ -71,5 +74,28 @@ func TestRegressionAnErrorOfGosOwnIsNoAnswer(t *testing.T) {
 			ctx = context.Background()
 		}
 		assert.Equal(t, tt.want, consumerOutcome(ctx, tt.err, false), tt.name)
+	}
+}
+
+// What a provider's handler passes on of the calls that it makes itself over the
+// dubbo protocol has no type, and over Triple dubbo wraps it as a business error.
+func TestRegressionWhatAHandlerPassesOnOfItsOwnCalls(t *testing.T) {
+	const nobody = "Failed to invoke the method M of the service S .No provider is available because can't connect server."
+	for _, tt := range []struct {
+		err  error
+		want call.Outcome
+	}{
+		{errors.New("session Already Closed"), call.Failure},
+		{errors.New("Failed to connect server 10.0.0.1:20000"), call.Failure},
+		{errors.New(nobody), call.Failure},
+		{errors.New("maybe the client read timeout or fail to decode tcp stream in Writer.Write"), call.Timeout},
+		{&hessian2.GenericException{ExceptionClass: "org.apache.dubbo.rpc.RpcException", ExceptionMessage: "x"}, call.Failure},
+		{errors.New("the session Already Closed its doors"), call.Success},
+		{errors.New("no such user"), call.Success},
+		{&hessian2.GenericException{ExceptionClass: "com.acme.X", ExceptionMessage: "session Already Closed"}, call.Success},
+	} {
+		for _, err := range []error{tt.err, triple_protocol.NewError(triple_protocol.CodeBizError, tt.err)} {
+			assert.Equal(t, tt.want, outcomeOf(context.Background(), err, false), "%v", err)
+		}
 	}
 }

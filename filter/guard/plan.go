@@ -62,6 +62,8 @@ type chain struct {
 	skip map[string]bool
 	// open is set when the service does not say which methods it has.
 	open bool
+	// streams are the methods of a provider that it says are streams.
+	streams map[string]bool
 
 	methods atomic.Pointer[table]
 	unknown *method
@@ -125,6 +127,7 @@ func (g *Guard) compile(next base.Invoker, u *common.URL, old *chain) *chain {
 		c.initConsumer(u, old)
 	} else {
 		c.params = g.providerParams(c, u)
+		c.streams = streamsOf(u)
 	}
 	methods := map[string]*method{}
 	known := KnownMethods(u)
@@ -171,7 +174,7 @@ func (c *chain) newMethod(name string) *method {
 	rt := c.guard.runtime
 	site := Site{
 		Side: c.side, Service: c.serviceKey, Method: name, Protocol: c.protocol, Reference: c.refID(), Address: c.consumer.address,
-		Policy: m.policy, chain: c, runtime: rt, version: c.version,
+		Policy: m.policy, Streams: c.streams[conf.MethodKey(name)], chain: c, runtime: rt, version: c.version,
 	}
 	limited := false
 	for _, r := range buildersOf(c.side) {
@@ -201,7 +204,9 @@ func (c *chain) newMethod(name string) *method {
 		m.stats = rt.Status.Status(rpcstatus.Key{Side: c.side.String(), Reference: c.refID(), Service: c.serviceKey, Method: name})
 		m.timed = wanted == nil || *wanted
 	}
-	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && !s.Untimed })
+	// On the dubbo protocol a provider finds out by the time alone that an answer was late.
+	byTime := c.side == conf.Provider && c.protocol == constant.DubboProtocol
+	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && (byTime || !s.Untimed) })
 	return m
 }
 

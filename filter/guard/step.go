@@ -128,6 +128,10 @@ type Site struct {
 	Address   string
 	// Policy is what holds for the method.
 	Policy conf.Effective
+	// Streams is set on a provider whose service says that calls of the method are
+	// streams: each lasts for as long as its stream is open. A consumer learns that
+	// from a call, see [Call.Opens].
+	Streams bool
 
 	chain   *chain
 	runtime *Runtime

@@ -64,6 +64,23 @@ func KnownMethods(u *common.URL) []string {
 	return names
 }
 
+// streamsOf are the methods that the service of a URL says are streams, by
+// [conf.MethodKey].
+func streamsOf(u *common.URL) map[string]bool {
+	v, _ := u.GetAttribute(constant.ServiceInfoKey)
+	info, _ := v.(*common.ServiceInfo)
+	if info == nil {
+		return nil
+	}
+	streams := map[string]bool{}
+	for i := range info.Methods {
+		if m := &info.Methods[i]; m.Type != "" && m.Type != constant.CallUnary {
+			streams[conf.MethodKey(m.Name)] = true
+		}
+	}
+	return streams
+}
+
 // DeclaredKey is the attribute of a provider's URL that tells what was written into
 // its params for its consumers: a map of [Declared] by name.
 const DeclaredKey = "weir.declared"

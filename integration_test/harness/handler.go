@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/dubbo/hessian2"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 
 	"github.com/weir-go/weir/integration_test/greet"
 )
@@ -40,6 +42,26 @@ func Fail(text string) string { return "fail:" + text }
 
 // Panic is the argument of a call whose handler panics with this text.
 func Panic(text string) string { return "panic:" + text }
+
+// Code is the argument of a call that ends with an error of this code of Triple.
+func Code(code triple_protocol.Code) string { return "code:" + code.String() }
+
+// Throw is the argument of a call that ends with an exception of this class, which
+// only the dubbo protocol carries.
+func Throw(class string) string { return "throw:" + class }
+
+// Broken is the argument of a call that ends with an error of the system, as each
+// protocol carries them.
+func Broken(protocol string) string {
+	if protocol == Dubbo {
+		return Throw("org.apache.dubbo.rpc.RpcException")
+	}
+	return Code(triple_protocol.CodeUnavailable)
+}
+
+// BrokenUnless is the argument of a call that does as Broken where the gate of that
+// name is closed: so providers that get the same call can be told apart.
+func BrokenUnless(gate, protocol string) string { return "unless:" + gate + ":" + Broken(protocol) }
 
 // Peer is the argument of a call that answers with the address of its caller,
 // which only the dubbo protocol tells.
@@ -118,6 +140,17 @@ func (h *Handler) gateLocked(gate string) chan struct{} {
 	return g
 }
 
+func (h *Handler) isOpen(gate string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.gateLocked(gate):
+		return true
+	default:
+		return false
+	}
+}
+
 // run counts a call while it runs and answers it.
 func (h *Handler) run(ctx context.Context, method, arg string) (string, error) {
 	defer h.enter(method, arg)()
@@ -158,6 +191,11 @@ func (s Stats) started() Stats {
 	return s
 }
 
+// Script answers a call as its argument says, for a Func that has answers of its own to some.
+func (h *Handler) Script(ctx context.Context, method, arg string) (string, error) {
+	return h.script(ctx, method, arg)
+}
+
 func (h *Handler) script(ctx context.Context, method, arg string) (string, error) {
 	verb, text, _ := strings.Cut(arg, ":")
 	switch verb {
@@ -186,15 +224,22 @@ func (h *Handler) script(ctx context.Context, method, arg string) (string, error
 		return "", errors.New(text)
 	case "panic":
 		panic(text)
+	case "code":
+		var code triple_protocol.Code
+		if err := code.UnmarshalText([]byte(text)); err != nil {
+			return "", err
+		}
+		return "", triple_protocol.NewError(code, errors.New("as it was told"))
+	case "throw":
+		return "", &hessian2.GenericException{ExceptionClass: text, ExceptionMessage: "as it was told"}
+	case "unless":
+		if gate, otherwise, _ := strings.Cut(text, ":"); !h.isOpen(gate) {
+			return h.script(ctx, method, otherwise)
+		}
 	case Peer:
 		return peer(ctx), nil
 	case "leftif":
-		h.mu.Lock()
-		gate := h.gateLocked(text)
-		h.mu.Unlock()
-		select {
-		case <-gate:
-		default:
+		if !h.isOpen(text) {
 			return "", fmt.Errorf("the gate %s is closed", text)
 		}
 		return left(ctx), nil

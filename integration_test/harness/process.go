@@ -24,10 +24,14 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	dubbogetty "dubbo.apache.org/dubbo-go/v3/remoting/getty"
 	"github.com/apache/dubbo-getty"
 	"github.com/dubbogo/gost/log/logger"
 )
@@ -45,6 +49,9 @@ type Roles map[string]func(*Child) error
 // that Start named.
 func Main(m *testing.M, roles Roles) {
 	setLogLevel()
+	if raceDetector {
+		fewHeartbeats()
+	}
 	name := os.Getenv(roleEnv)
 	if name == "" {
 		os.Exit(m.Run())
@@ -75,6 +82,16 @@ func setLogLevel() {
 	if level == "error" {
 		_ = getty.SetLoggerLevel(getty.LoggerLevelError)
 	}
+}
+
+// fewHeartbeats keeps servers of the dubbo protocol from asking their clients whether
+// they are there before the tests are over. dubbo-go does so for the first time after a
+// minute, for all sessions at once, and their answers race by themselves
+// (RpcServerHandler.OnCron).
+func fewHeartbeats() {
+	c := dubbogetty.GetServerConfig()
+	c.HeartbeatPeriod = "14m" // it takes less than 15
+	dubbogetty.SetServerConfig(c)
 }
 
 // Child is the inside of a child process.
@@ -228,6 +245,41 @@ func (p *Process) Kill() {
 		p.t.Errorf("kill %s: %v", p.role, err)
 	}
 	<-p.exited
+}
+
+// Pause stops the child as it is (SIGSTOP), and waits until it has stopped: its
+// sockets stay open and nobody reads them. Resume lets it go on.
+func (p *Process) Pause() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	Eventually(p.t, p.role+" has stopped", p.stopped)
+}
+
+// stopped looks at each thread: a process is said to have stopped as soon as its
+// first one has. Where there is nothing to look at it has to be believed.
+func (p *Process) stopped() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		// The state is what follows the name, which is in parentheses.
+		if i := strings.LastIndexByte(string(text), ')'); !strings.HasPrefix(string(text)[i+1:], " T") {
+			return false
+		}
+	}
+	return true
+}
+
+// Resume ends a Pause.
+func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("send %v to %s: %v", s, p.role, err)
+	}
 }
 
 // Output returns what the child has written to its standard output and error.

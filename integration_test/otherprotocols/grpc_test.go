@@ -120,6 +120,7 @@ func TestGRPC(t *testing.T) {
 
 	typed(t, err, group)
 	refusesOverTPS(t, h, group, refer())
+	refusesByBreaker(t, h, group, refer())
 	waitsForActives(t, h, group, refer(activesOfOne), refer(activesOfOne, impatience))
 }
 

@@ -31,6 +31,7 @@ func TestJSONRPC(t *testing.T) {
 
 	typed(t, err, group)
 	refusesOverTPS(t, h, group, unary(dial(t, "jsonrpc", addr, group, nil)))
+	refusesByBreaker(t, h, group, unary(dial(t, "jsonrpc", addr, group, nil)))
 	waitsForActives(t, h, group,
 		unary(dial(t, "jsonrpc", addr, group, nil, activesOfOne)),
 		unary(dial(t, "jsonrpc", addr, group, nil, activesOfOne, impatience)))

@@ -216,6 +216,33 @@ func refusesOverTPS(t *testing.T, h *handler, group string, sayHello func(name s
 	require.Equal(t, 6, metric(t, "weir_rejected_total", group)-rejected, "it reaches the provider once")
 }
 
+// refusesByBreaker holds breakers open, the provider's and then the reference's, and
+// checks that their refusals are errors, and typed, on any protocol.
+func refusesByBreaker(t *testing.T, h *handler, group string, sayHello func(name string) (string, error)) {
+	t.Helper()
+	defer func() { require.NoError(t, weir.Configure(conf.Config{})) }()
+	section := conf.Section{Services: map[string]conf.Service{
+		group + "/" + greet.GreetServiceName: {Policies: conf.Policies{Breaker: &conf.Breaker{Force: conf.ForceOpen}}},
+	}}
+	for _, c := range []conf.Config{{Provider: section}, {Consumer: section}} {
+		require.NoError(t, weir.Configure(c))
+		ran := h.total.Load()
+		reply, err := sayHello("x")
+		require.Empty(t, reply)
+		e, ok := err.(*call.RejectError) //nolint:errorlint // the caller gets the refusal itself
+		require.True(t, ok, "%T %v", err, err)
+		require.Equal(t, "breaker", e.Guard)
+		require.Equal(t, call.Resource(group+"/"+greet.GreetServiceName, "SayHello"), e.Resource)
+		require.Equal(t, call.ReasonForced, e.Reason)
+		require.False(t, e.Forwarded)
+		require.Equal(t, ran, h.total.Load(), "a refused call never reaches the handler")
+	}
+	require.NoError(t, weir.Configure(conf.Config{}))
+	reply, err := sayHello("x")
+	require.NoError(t, err)
+	require.Equal(t, "hello x", reply)
+}
+
 // waitsForActives has two calls come over a reference with a limit of one: the
 // second waits, and runs when the first is over. One that may not wait, or no
 // longer, is refused here.

@@ -45,6 +45,7 @@ func TestREST(t *testing.T) {
 	err := refused(t, h, group, unary(dial(t, "rest", addr, group, nil)))
 	typed(t, err, group)
 	refusesOverTPS(t, h, group, unary(dial(t, "rest", addr, group, nil)))
+	refusesByBreaker(t, h, group, unary(dial(t, "rest", addr, group, nil)))
 	waitsForActives(t, h, group,
 		unary(dial(t, "rest", addr, group, nil, activesOfOne)),
 		unary(dial(t, "rest", addr, group, nil, activesOfOne, impatience)))

@@ -405,6 +405,21 @@ func TestRoundsOfProbes(t *testing.T) {
 	s.is(breaker.Closed)
 }
 
+// What made the breaker open is not counted again as buckets go by. B16
+func TestClosedStaysClosed(t *testing.T) {
+	s := newBench(t, rules(nil))
+	s.calls("ffffffffff")
+	s.is(breaker.Open)
+	s.pass(5 * time.Second)
+	s.calls("s")
+	for range 20 {
+		s.pass(time.Second)
+		s.calls("s")
+		s.is(breaker.Closed)
+	}
+	assert.Zero(t, s.b.Stats(s.now).Failures)
+}
+
 func TestClosedCannotBecomeHalfOpen(t *testing.T) {
 	s := newBench(t, rules(nil))
 	require.ErrorIs(t, s.b.Probe(s.now), breaker.ErrTransition)
@@ -478,6 +493,33 @@ func TestProbeThatHangs(t *testing.T) {
 	s.pass(time.Minute) // late, but nobody has noticed
 	s.b.End(p, breaker.Success, time.Minute, s.now)
 	s.is(breaker.Closed)
+}
+
+// Where calls last as long as they like, one that has not failed by then is healthy.
+func TestProbeThatLasts(t *testing.T) {
+	s := newBench(t, rules(func(r *breaker.Rules) { r.MinCalls, r.Probes, r.Lasting = 1, 2, true }))
+	s.calls("f")
+	s.pass(5 * time.Second)
+	p := s.begin()
+	s.pass(time.Second)
+	s.begin()
+	s.refused()
+	s.pass(29 * time.Second)
+	s.refused() // one of two
+	s.is(breaker.HalfOpen)
+	s.b.End(p, breaker.Failure, 30*time.Second, s.now) // too late
+	s.is(breaker.HalfOpen)
+	s.pass(time.Second)
+	s.begin()
+	s.is(breaker.Closed)
+	assert.Zero(t, s.b.Stats(s.now).Calls)
+
+	s.calls("f")
+	s.pass(5 * time.Second)
+	p = s.begin()
+	s.pass(29 * time.Second)
+	s.b.End(p, breaker.Failure, 29*time.Second, s.now)
+	s.is(breaker.Open)
 }
 
 func TestCancelledProbe(t *testing.T) {

@@ -106,8 +106,8 @@ func (p *probing) overdue(now time.Duration) (lease, bool) {
 	return l, true
 }
 
-// expireLocked counts probes that are overdue as failed, each at its time. It
-// returns the era that holds then.
+// expireLocked counts probes that are overdue as failed, or as healthy where calls
+// are lasting, each at its time. It returns the era that holds then.
 func (b *Breaker) expireLocked(e *era, now time.Duration) *era {
 	for e.state == HalfOpen {
 		l, ok := e.probing.overdue(now)
@@ -115,7 +115,11 @@ func (b *Breaker) expireLocked(e *era, now time.Duration) *era {
 			e.probing.settle(e.rules)
 			return e
 		}
-		e.probing.unhealthy++
+		if e.rules.Lasting {
+			e.probing.healthy++
+		} else {
+			e.probing.unhealthy++
+		}
 		e = b.decideLocked(e, l.deadline)
 	}
 	return e

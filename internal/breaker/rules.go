@@ -69,8 +69,11 @@ type Rules struct {
 	Probes, ProbeSuccesses int
 	// ProbeUnder is what a healthy probe takes less than; 0 is no bound.
 	ProbeUnder time.Duration
-	// ProbeTimeout is after what time a probe that has not come back counts as failed.
+	// ProbeTimeout is after what time a probe that has not come back counts as failed
+	// or, where calls are Lasting, as healthy.
 	ProbeTimeout time.Duration
+	// Lasting tells that calls last as long as they like, such as streams.
+	Lasting bool
 }
 
 // ErrRules is wrapped by what [New] and [Breaker.Update] say of rules that are

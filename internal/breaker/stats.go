@@ -30,7 +30,7 @@ type Stats struct {
 	// window of a closed breaker. Timeouts are among the failures. Those that the
 	// other side refused are not among the calls.
 	Calls, Failures, Slow, Timeouts, Refused int64
-	// Hung are calls that run for longer than is allowed.
+	// Hung are calls of a closed breaker that run for longer than is allowed.
 	Hung int64
 	// Streak is the number of calls that failed since one did not, where that counts.
 	Streak int64

@@ -61,6 +61,9 @@ type Policy struct {
 	Retries int
 }
 
+// tries reports whether another instance may be tried.
+func (p Policy) tries() bool { return p.Failover && p.Retries > 0 }
+
 // Begin asks whether an attempt may be sent to address. If not it returns the
 // error that the attempt ends with, and it must not be sent.
 func (r *Reference) Begin(inv base.Invocation, address string, p Policy) (Attempt, error) {
@@ -160,8 +163,12 @@ func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Po
 // instance at address never got it: it is not held to be full, and the budget,
 // which keeps calls from full instances, pays nothing. Failover may go on to
 // every instance that it has tries for. It returns what [Reference.Refused] does;
-// the attempt ends with Done besides.
+// the attempt ends with Done besides. A cluster that does not loop may come again for
+// a reason of its own, such as failback later, and the guard is asked again then.
 func (r *Reference) RefusedHere(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) error {
+	if !p.tries() || r.getRatio() == 0 {
+		return r.Final(e)
+	}
 	return r.noteRefusal(a, inv, address, p, e, false)
 }
 
@@ -180,10 +187,12 @@ func (r *Reference) noteRefusal(a Attempt, inv base.Invocation, address string, 
 		s.sent++
 	}
 	s.last = e
-	more := s.sent <= 1
+	// After its last try failover would log an error for each call that is refused
+	// everywhere. Around the loop of a group may be that of others.
+	more := s.sent <= 1 && (len(s.refusedBy) <= p.Retries || r.nested())
 	s.mu.Unlock()
 	r.refused.Store(true)
-	if p.Failover && p.Retries > 0 && more && r.getRatio() > 0 {
+	if p.tries() && more && r.getRatio() > 0 {
 		return e
 	}
 	return r.Final(e)

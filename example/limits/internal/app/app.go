@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/weir-go/weir/example/internal/child"
+	_ "github.com/weir-go/weir/example/internal/dubbo" // what it uses of dubbo-go
 	"github.com/weir-go/weir/example/limits/internal/control"
 )
 
@@ -47,10 +49,7 @@ func run(args []string, p Protection) error {
 	}
 	role, protocol, config := args[0], args[1], args[2]
 
-	// dubbo-go logs to standard output; keep that for the answers to the driver.
-	answers := os.Stdout
-	os.Stdout = os.Stderr
-
+	answers := child.Answers()
 	switch role {
 	case "provider":
 		return runProvider(protocol, config, os.Stdin, answers)

@@ -27,8 +27,9 @@ import (
 	"dubbo.apache.org/dubbo-go/v3"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 
+	"github.com/weir-go/weir/example/internal/child"
+	"github.com/weir-go/weir/example/internal/greet"
 	"github.com/weir-go/weir/example/limits/internal/control"
-	"github.com/weir-go/weir/example/limits/internal/greet"
 )
 
 // callTimeout is longer than a handler is ever held.
@@ -47,7 +48,7 @@ func runConsumer(protocol, config string, p Protection, in io.Reader, out io.Wri
 	for m, do := range methods {
 		rounds[m] = &round{method: m, do: do, protection: p}
 	}
-	return control.Serve(in, out, func(command string, args []string) (any, error) {
+	return child.Serve(in, out, func(command string, args []string) (any, error) {
 		switch {
 		case command == control.Ready:
 			return struct{}{}, nil

@@ -24,7 +24,7 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 
-	"github.com/weir-go/weir/example/limits/internal/greet"
+	"github.com/weir-go/weir/example/internal/greet"
 )
 
 const (

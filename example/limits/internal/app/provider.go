@@ -23,8 +23,9 @@ import (
 
 	"dubbo.apache.org/dubbo-go/v3"
 
+	"github.com/weir-go/weir/example/internal/child"
+	"github.com/weir-go/weir/example/internal/greet"
 	"github.com/weir-go/weir/example/limits/internal/control"
-	"github.com/weir-go/weir/example/limits/internal/greet"
 )
 
 // GreetProvider serves greet.GreetService over Triple. No limit is in its
@@ -91,7 +92,7 @@ func runProvider(protocol, config string, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("load %s: %w", config, err)
 	}
 
-	return control.Serve(in, out, func(command string, args []string) (any, error) {
+	return child.Serve(in, out, func(command string, args []string) (any, error) {
 		switch {
 		case command == control.Ready:
 			return struct{}{}, nil

@@ -12,23 +12,12 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-// Package control is the line between the demo's driver and its two child
-// processes. The driver writes one command per line to a child's standard
-// input; the child answers each with one line of JSON on its standard output.
+// Package control is what the demo's driver and its two child processes say to
+// each other: commands, and what they are answered with.
 // It has nothing to do with dubbo: in a program of your own nothing of it is needed.
 package control
 
-import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"io"
-	"strings"
-	"time"
-)
-
-// AnswerPrefix marks an answer among whatever else a child prints.
-const AnswerPrefix = "@answer "
+import "time"
 
 // Commands that the driver gives.
 const (
@@ -76,28 +65,4 @@ type Refusal struct {
 	Guard, Reason string
 	Waited        time.Duration // before it was refused
 	RetryAfter    time.Duration // when it is worth trying again
-}
-
-// Serve answers commands from in on out until in ends. A child ends with its
-// driver that way, even if the driver was killed.
-func Serve(in io.Reader, out io.Writer, handle func(command string, args []string) (any, error)) error {
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		words := strings.Fields(lines.Text())
-		if len(words) == 0 {
-			continue
-		}
-		answer, err := handle(words[0], words[1:])
-		if err != nil {
-			return fmt.Errorf("command %q: %w", lines.Text(), err)
-		}
-		data, err := json.Marshal(answer)
-		if err != nil {
-			return fmt.Errorf("command %q: %w", lines.Text(), err)
-		}
-		if _, err := fmt.Fprintf(out, "%s%s\n", AnswerPrefix, data); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
 }

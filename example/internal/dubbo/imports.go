@@ -12,12 +12,12 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-package app
+// Package dubbo is what the samples use of dubbo-go. A program may import
+// dubbo-go/v3/imports instead, which brings everything and takes longer to build.
+// The filters are those of dubbo-go's default provider chain, for a name in the
+// chain that nobody registered is a nil dereference on every call, and active.
+package dubbo
 
-// What this demo uses of dubbo-go. A program may import dubbo-go/v3/imports
-// instead, which brings everything and takes longer to build. The filters are
-// those of dubbo-go's default provider chain, for a name in the chain that nobody
-// registered is a nil dereference on every call, and active.
 import (
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failover"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/loadbalance/random"

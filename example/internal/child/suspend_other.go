@@ -12,21 +12,16 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-syntax = "proto3";
+//go:build !unix
 
-package greet;
+package child
 
-option go_package = "github.com/weir-go/weir/example/limits/internal/greet;greet";
+import "errors"
 
-service GreetService {
-  rpc SayHello(GreetRequest) returns (GreetReply);
-  rpc SayGoodbye(GreetRequest) returns (GreetReply);
+// Suspend stops the child in its tracks.
+func (p *Process) Suspend() error {
+	return errors.New("a process can be stopped on Unix only")
 }
 
-message GreetRequest {
-  string name = 1;
-}
-
-message GreetReply {
-  string greeting = 1;
-}
+// Resume lets it go on.
+func (p *Process) Resume() error { return nil }

@@ -37,6 +37,15 @@ func SetConsumerDubboGreet(c *DubboGreetClient) {
 	dubbo.SetConsumerServiceWithInfo(c, &dubboGreetClientInfo)
 }
 
+// NewDubboGreet constructs a client without YAML.
+func NewDubboGreet(cli *client.Client, opts ...client.ReferenceOption) (*DubboGreetClient, error) {
+	conn, err := cli.DialWithInfo(GreetServiceName, &dubboGreetClientInfo, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &DubboGreetClient{conn: conn}, nil
+}
+
 // SayHello calls greet.GreetService.SayHello.
 func (c *DubboGreetClient) SayHello(ctx context.Context, name string) (string, error) {
 	return c.call(ctx, "SayHello", name)
