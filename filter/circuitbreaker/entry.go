@@ -45,10 +45,14 @@ type entry struct {
 	*breaker.Breaker
 	teller *teller
 
+	// order is held while the breaker is set or unset, so that versions come one after
+	// another. Changes of state are told meanwhile, so those who are told must not need it.
+	order   sync.Mutex
+	version uint64 // guarded by order: of the configuration that the rules are of
+
 	mu sync.Mutex
 	// Guarded by mu.
 	method  string // as the service spells it
-	version uint64 // of the configuration that the rules are of
 	inForce bool   // until the policy is taken away
 	users   users
 }
@@ -67,14 +71,9 @@ func keyOf(site guard.Site) Key {
 // set has the breaker go by what a version of the configuration says. An older
 // one than it goes by already changes nothing.
 func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
-		e.method = site.Method // a name that is only configured has its first letter folded
-	}
-	e.teller.name(e.method) // what follows may be told
-	anew := e.teller.key.Address != "" && !e.users.any()
-	e.users.add(site.Guard(), site.Alive())
+	e.order.Lock()
+	defer e.order.Unlock()
+	anew := e.join(site)
 	if site.Version() < e.version {
 		return nil
 	}
@@ -93,18 +92,42 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 		// kept what was known of it.
 		e.Reset(guard.Now())
 	}
-	e.version, e.inForce = site.Version(), true
+	e.version = site.Version()
+	e.mu.Lock()
+	e.inForce = true
+	e.mu.Unlock()
 	return nil
+}
+
+// join notes a chain that uses the breaker. It reports whether that belongs to an
+// address whose chains are all gone.
+func (e *entry) join(site guard.Site) (anew bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
+		e.method = site.Method // a name that is only configured has its first letter folded
+	}
+	e.teller.name(e.method) // what follows may be told
+	anew = e.teller.key.Address != "" && !e.users.any()
+	e.users.add(site.Guard(), site.Alive())
+	return anew
 }
 
 // unset forgets what was counted: nobody asks the breaker from this version on.
 func (e *entry) unset(version uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if version <= e.version || !e.inForce {
+	e.order.Lock()
+	defer e.order.Unlock()
+	if version <= e.version {
 		return
 	}
-	e.version, e.inForce = version, false
+	e.mu.Lock()
+	was := e.inForce
+	e.inForce = false
+	e.mu.Unlock()
+	if !was {
+		return
+	}
+	e.version = version
 	_ = e.Update(e.Rules(), breaker.Free, guard.Now()) // its own rules are right
 	e.Reset(guard.Now())
 }

@@ -187,7 +187,7 @@ func (f *Fallbacks) planLocked(key, method string) *fallbackPlan {
 	} else {
 		next.view = f.runtime.Store.View()
 	}
-	if !nameable(method) || len(next.methods) >= maxMethods {
+	if !nameable(method) || len(next.methods) >= maxMethods && !f.configured(next.view, key) {
 		key, method = call.AnyMethod, call.AnyMethod
 		if p := next.methods[key]; p != nil {
 			return p
@@ -203,6 +203,16 @@ func (f *Fallbacks) planLocked(key, method string) *fallbackPlan {
 	next.methods[key] = p
 	f.plans.Store(next)
 	return p
+}
+
+// configured reports whether a source names a method.
+func (f *Fallbacks) configured(view *conf.View, key string) bool {
+	if f.params != nil {
+		if _, ok := f.params.Methods[key]; ok {
+			return true
+		}
+	}
+	return slices.Contains(view.MethodsOf(conf.Consumer, f.service), key)
 }
 
 func (f *Fallbacks) countsLocked(method, name string) *FallbackCounts {

@@ -267,6 +267,22 @@ func TestThousandsOfMethodsAreBounded(t *testing.T) {
 	require.LessOrEqual(t, series, 1026)
 }
 
+// A method that the configuration names keeps its own fallback, however many others
+// have been called before it. It had that of the unknown.
+func TestRegression_ConfiguredMethodsAreNotCrowdedOut(t *testing.T) {
+	s := withFallback(t, "failfast", map[string]string{"methods.Late.fallback": "off"}, full)
+	ask := func(method string) error {
+		reply := ""
+		return s.cluster.Invoke(context.Background(), invocation.NewRPCInvocationWithOptions(invocation.WithMethodName(method),
+			invocation.WithArguments([]any{calls.Add(1)}), invocation.WithReply(&reply), invocation.WithAttachments(map[string]any{}))).Error()
+	}
+	for n := range 1100 {
+		require.NoError(t, ask(fmt.Sprint("m", n)))
+	}
+	require.ErrorIs(t, ask("Late"), call.ErrRejected)
+	require.NoError(t, ask("m1101"))
+}
+
 // An error of the fallback comes with the call's; one that passes the call's on is alone.
 func TestTheErrorOfAFallback(t *testing.T) {
 	s := withFallback(t, "failover", nil, full)
