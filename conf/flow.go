@@ -32,7 +32,8 @@ type Flow struct {
 	// ColdFactor, 1.1 to 100, is what the rate is divided by when cold.
 	ColdFactor *float64
 	// Callers are the rates of callers by name, each counted apart. That of
-	// [DefaultCaller] is for each one without a rate of its own. nil is not set.
+	// [DefaultCaller] is what those without a rate of their own share. nil is not
+	// set. Providers only.
 	Callers map[string]Rate
 	// Mode is this guard's own mode.
 	Mode Mode

@@ -86,9 +86,9 @@ func TestFlow(t *testing.T) {
 		assert.Equal(t, tt.want, flowOf(t, tt.params...), tt.name)
 	}
 	// Sources and levels, each key by itself; and the mode for all.
-	code := parsed(t, "weir: {mode: observe, consumer: {flow: 1/s, services: {a.B: {flow.behavior: queue}}}}")
-	file := parsed(t, "weir: {consumer: {flow: 2/s, services: {g/a.B:1.0: {flow.max-queue: 1s, methods: {m: {flow: {callers: {x: 5/s}}}}}}}}")
-	e := viewOf(code, file, nil).Resolve(Consumer, exactKey, "m", nil)
+	code := parsed(t, "weir: {mode: observe, provider: {flow: 1/s, services: {a.B: {flow.behavior: queue}}}}")
+	file := parsed(t, "weir: {provider: {flow: 2/s, services: {g/a.B:1.0: {flow.max-queue: 1s, methods: {m: {flow: {callers: {x: 5/s}}}}}}}}")
+	e := viewOf(code, file, nil).Resolve(Provider, exactKey, "m", nil)
 	assert.Equal(t, FlowPolicy{
 		Set: true, Rate: Rate{1, time.Second}, Behavior: BehaviorQueue, MaxQueue: time.Second, WarmUp: DefaultWarmUp, ColdFactor: DefaultColdFactor,
 		Callers: map[string]Rate{"x": {5, time.Second}}, Mode: Observe, Own: true,

@@ -75,9 +75,9 @@ var flowKeys = []*key{
 		get: func(p *Policies) (string, bool) { return decimal(or(p.Flow).ColdFactor) },
 	},
 	{
-		name: FlowCallersKey, sides: both, levels: anywhere,
+		name: FlowCallersKey, sides: []Side{Provider}, levels: anywhere,
 		kind: "rates", allowed: allowedRates, def: "none",
-		doc: "Rates of callers by name, each counted apart and besides the method's: app-a=100/1s, default=10/1s. default is for each caller without a rate of its own. 0 calls are unlimited.",
+		doc: "Rates of callers by name, each counted apart and besides the method's: app-a=100/1s, default=10/1s. default is what all callers without a rate of their own share. 0 calls are unlimited.",
 		set: setter(parseRates, func(p *Policies, r map[string]Rate) { made(&p.Flow).Callers = r }),
 		get: func(p *Policies) (string, bool) { return joinRates(or(p.Flow).Callers) },
 	},

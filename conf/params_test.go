@@ -27,9 +27,10 @@ import (
 const (
 	breakerNames    = "breaker, breaker.error-ratio, breaker.error-count, breaker.consecutive-errors, breaker.slow-ratio, breaker.slow-call, breaker.min-calls, breaker.window, breaker.buckets, breaker.boundary, breaker.open-for, breaker.open-jitter, breaker.open-growth, breaker.open-max, breaker.probes, breaker.probe-successes, breaker.probe-under, breaker.probe-timeout, breaker.failures, breaker.ignore, "
 	flowNames       = "flow, flow.behavior, flow.max-queue, flow.warm-up, flow.cold-factor, flow.callers, flow.mode, "
+	consumerFlow    = "flow, flow.behavior, flow.max-queue, flow.warm-up, flow.cold-factor, flow.mode, "
 	providerKeys    = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.run-timeout, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.force, breaker.mode, weir.stats, weir.business-errors"
 	providerSection = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.run-timeout, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.force, breaker.mode, stats, business-errors"
-	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.scope, breaker.force, breaker.mode, fallback, fallback.on, weir.retry-refused, weir.stats, weir.business-errors"
+	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + consumerFlow + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.scope, breaker.force, breaker.mode, fallback, fallback.on, weir.retry-refused, weir.stats, weir.business-errors"
 )
 
 func TestParseParams(t *testing.T) {
@@ -116,7 +117,7 @@ func TestParseParamsFaults(t *testing.T) {
 		{Provider, "actives.", "", `params side=provider service=a.B key=actives.: unknown key; allowed: did you mean actives? all: ` + providerKeys},
 		{Provider, "tps.limit", "1", `params side=provider service=a.B key=tps.limit value="1": unknown key; allowed: ` + providerKeys},
 		{Provider, "flow", "200", `params side=provider service=a.B key=flow value="200": allowed: ` + allowedRate},
-		{Consumer, "methods.m.flow.callers", "app-a=100/1s, b=x", `params side=consumer service=a.B method=m key=flow.callers value="app-a=100/1s, b=x": "x" is not a rate for b; allowed: ` + allowedRate},
+		{Provider, "methods.m.flow.callers", "app-a=100/1s, b=x", `params side=provider service=a.B method=m key=flow.callers value="app-a=100/1s, b=x": "x" is not a rate for b; allowed: ` + allowedRate},
 		{Provider, "flow.rate", "1/s", `params side=provider service=a.B key=flow.rate value="1/s": unknown key; allowed: ` + providerKeys},
 		{Provider, "flow.callers.app-a", "1/s", `params side=provider service=a.B key=flow.callers.app-a value="1/s": unknown key; allowed: ` + providerKeys},
 		{Provider, "flow.cold-factor", "1", `params side=provider service=a.B key=flow.cold-factor value="1": allowed: a number from 1.1 to 100`},
