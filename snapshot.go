@@ -24,6 +24,7 @@ import (
 	"github.com/weir-go/weir/filter/activelimit"
 	"github.com/weir-go/weir/filter/circuitbreaker"
 	"github.com/weir-go/weir/filter/executelimit"
+	"github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/internal/breaker"
@@ -103,6 +104,8 @@ type LimitState struct {
 	// where each has a limit of its own.
 	Reference uint64 `json:"reference,omitempty"`
 	Address   string `json:"address,omitempty"`
+	// Caller is the application that a flow's limit is for, empty for all together.
+	Caller string `json:"caller,omitempty"`
 	// Limit is 0 when unlimited. For calls over time it is the number of calls
 	// per Interval.
 	Limit int64 `json:"limit"`
@@ -115,6 +118,8 @@ type LimitState struct {
 	Interval  time.Duration  `json:"intervalNanos,omitempty"`
 	Algorithm conf.Algorithm `json:"algorithm,omitempty"`
 	Burst     int64          `json:"burst,omitempty"`
+	// Behavior is that of a flow. While it warms up, Limit is what holds now.
+	Behavior conf.Behavior `json:"behavior,omitempty"`
 }
 
 // BreakerState is one circuit breaker.
@@ -191,7 +196,7 @@ func snapshot(rt *guard.Runtime) State {
 	slices.SortFunc(s.Limits, func(a, b LimitState) int {
 		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
 			cmp.Compare(a.Guard, b.Guard), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Protocol, b.Protocol),
-			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address))
+			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Caller, b.Caller))
 	})
 	return s
 }
@@ -241,6 +246,12 @@ func limitStates(rt *guard.Runtime) []LimitState {
 		out = append(out, LimitState{
 			Guard: tpslimit.Policy, Side: k.Side.String(), Service: k.Service, Method: k.Method, Reference: k.Reference,
 			Limit: st.Rate, Inflight: max(cmp.Or(st.Burst, st.Rate)-st.Left, 0), Interval: st.Interval, Algorithm: algorithm, Burst: st.Burst,
+		})
+	})
+	flowcontrol.Flows(rt, func(f flowcontrol.Flow) {
+		out = append(out, LimitState{
+			Guard: flowcontrol.Policy, Side: f.Side.String(), Service: f.Service, Method: f.Method, Reference: f.Reference, Caller: f.Caller,
+			Limit: f.Quota.Rate, Inflight: f.Used, Waiting: f.Waiting, Interval: f.Quota.Interval, Behavior: f.Behavior,
 		})
 	})
 	return out
