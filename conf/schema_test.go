@@ -265,7 +265,7 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range allLevels {
-				for _, text := range append(values, "{}", "[]", "[1]", "{a: 1}", "''", "") {
+				for _, text := range append(thinned(k, values), "{}", "[]", "[1]", "{a: 1}", "''", "") {
 					if text == "-" || text == "%" || strings.Contains(text, "\x00") {
 						continue
 					}
@@ -292,7 +292,7 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, n, 1000)
+	assert.Greater(t, n, 500)
 	for _, doc := range []string{
 		"weir: {mode: on}", "weir: {mode: }", "weir: {mode: [off]}", "weir: {auto-chain: maybe}", "weir: {auto-chain: true}", "weir: {auto-chain: 0}", "weir: {auto-chain: 2}",
 		"weir: {on-error: fail}", "weir: {on-error: panic}", "weir: {retry-refused: 0.5}", "weir: {retry-refused: 2}", "weir: {nonsense: 1}", "weir: []", "weir: 5", "weir: on",
