@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/activelimit"
+	"github.com/weir-go/weir/filter/bulkhead"
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/filter/tpslimit"
@@ -55,6 +56,20 @@ func (s limitState) fuller(o limitState) bool {
 // of its own.
 const ScopeAddress = "address"
 
+// ScopeGroup is the scope label of a bulkhead that methods share. Its method label is
+// the group's name, and its service label [AnyService].
+const (
+	ScopeGroup = "group"
+	AnyService = "*"
+)
+
+func bulkheadLabels(k bulkhead.Key) limitKey {
+	if k.Group != "" {
+		return limitKey{site{k.Side.String(), AnyService, k.Group}, bulkhead.Policy, ScopeGroup, ""}
+	}
+	return limitKey{site{k.Side.String(), k.Service, k.Method}, bulkhead.Policy, string(conf.ScopeMethod), ""}
+}
+
 // limitsOf are all limits of a runtime. What has the same labels, the addresses
 // and references that a consumer's limits are kept for, is told by the fullest of
 // them; those that wait are summed up.
@@ -78,6 +93,9 @@ func limitsOf(rt *guard.Runtime, now time.Duration) map[limitKey]limitState {
 		add(limitKey{site{conf.Consumer.String(), k.Service, k.Method}, activelimit.Policy, ScopeAddress, ""},
 			limitState{limit: q.Limit(), used: q.Inflight(), waiting: q.Waiting()})
 	})
+	bulkhead.Queues(rt, func(k bulkhead.Key, q *concurrency.Queue) {
+		add(bulkheadLabels(k), limitState{limit: q.Limit(), used: q.Inflight(), waiting: q.Waiting()})
+	})
 	tpslimit.Limiters(rt, func(k tpslimit.Key, _ conf.Algorithm, l tps.Limiter) {
 		s := l.Stats(now)
 		most := s.Rate
@@ -97,7 +115,7 @@ func (c *Collector) limits(out sender) {
 		switch k.guard {
 		case tpslimit.Policy:
 			out.gauge(interval, s.interval.Seconds(), k.labels()...)
-		case activelimit.Policy:
+		case activelimit.Policy, bulkhead.Policy:
 			out.gauge(waiting, float64(s.waiting), k.Side, k.Service, k.Method, k.guard)
 		}
 	}
