@@ -98,7 +98,7 @@ func TestAProvidersBulkheadIsExactAndServesAllThatItTookIn(t *testing.T) {
 			eventually(t, "provider", p.Group, "SayHello", 3, 5)
 			over := hello(c, 20, "x")
 			for _, err := range over.Wait(t) {
-				refused(t, err, p.Group, call.ReasonConcurrency, 3)
+				require.Error(t, refused(t, err, p.Group, call.ReasonConcurrency, 3))
 			}
 			text, err := c.Echo(background, "another method")
 			require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestAConsumersBulkheadIsTheReferences(t *testing.T) {
 		eventually(t, "consumer", group, "SayHello", 2, 3)
 		over := hello(c, 10, "x")
 		for _, err := range over.Wait(t) {
-			refused(t, err, group, call.ReasonConcurrency, 2)
+			require.Error(t, refused(t, err, group, call.ReasonConcurrency, 2))
 		}
 		harness.Eventually(t, "two got there", func() bool { return a.Stats("SayHello").Total+b.Stats("SayHello").Total == 2 })
 		a.Open("g")
