@@ -24,8 +24,10 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	_ "github.com/weir-go/weir/filter/activelimit"    // registers its filter
+	_ "github.com/weir-go/weir/filter/bulkhead"       // registers its filter
 	_ "github.com/weir-go/weir/filter/circuitbreaker" // registers its filter
 	_ "github.com/weir-go/weir/filter/executelimit"   // registers its filter
+	_ "github.com/weir-go/weir/filter/flowcontrol"    // registers its filter
 	"github.com/weir-go/weir/filter/guard"
 	_ "github.com/weir-go/weir/filter/tpslimit" // registers its filter
 	"github.com/weir-go/weir/internal/chain"
@@ -36,6 +38,7 @@ func init() {
 	// discovery only if it is on this list, which is a plain map: now, before
 	// anybody reads it.
 	info.IncludeKeys.Add(conf.ActivesKey)
+	info.IncludeKeys.Add(guard.TellCallerKey)
 	processor := chain.NewProcessor(guard.Process(), settings.prepare)
 	settings.settled = processor.WarnUnmatched
 	extension.SetConfigPostProcessor("weir", processor)

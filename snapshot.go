@@ -22,8 +22,10 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/activelimit"
+	"github.com/weir-go/weir/filter/bulkhead"
 	"github.com/weir-go/weir/filter/circuitbreaker"
 	"github.com/weir-go/weir/filter/executelimit"
+	"github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/internal/breaker"
@@ -103,6 +105,11 @@ type LimitState struct {
 	// where each has a limit of its own.
 	Reference uint64 `json:"reference,omitempty"`
 	Address   string `json:"address,omitempty"`
+	// Caller is the application that a flow's limit is for, empty for all together.
+	Caller string `json:"caller,omitempty"`
+	// Group is the name of a bulkhead that methods share; it then belongs to no Service
+	// and no Method.
+	Group string `json:"group,omitempty"`
 	// Limit is 0 when unlimited. For calls over time it is the number of calls
 	// per Interval.
 	Limit int64 `json:"limit"`
@@ -115,6 +122,8 @@ type LimitState struct {
 	Interval  time.Duration  `json:"intervalNanos,omitempty"`
 	Algorithm conf.Algorithm `json:"algorithm,omitempty"`
 	Burst     int64          `json:"burst,omitempty"`
+	// Behavior is that of a flow. While it warms up, Limit is what holds now.
+	Behavior conf.Behavior `json:"behavior,omitempty"`
 }
 
 // BreakerState is one circuit breaker.
@@ -191,7 +200,7 @@ func snapshot(rt *guard.Runtime) State {
 	slices.SortFunc(s.Limits, func(a, b LimitState) int {
 		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
 			cmp.Compare(a.Guard, b.Guard), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Protocol, b.Protocol),
-			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address))
+			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Caller, b.Caller), cmp.Compare(a.Group, b.Group))
 	})
 	return s
 }
@@ -235,12 +244,24 @@ func limitStates(rt *guard.Runtime) []LimitState {
 			Limit: q.Limit(), Inflight: q.Inflight(), Waiting: q.Waiting(),
 		})
 	})
+	bulkhead.Queues(rt, func(k bulkhead.Key, q *concurrency.Queue) {
+		out = append(out, LimitState{
+			Guard: bulkhead.Policy, Side: k.Side.String(), Service: k.Service, Method: k.Method, Reference: k.Reference, Group: k.Group,
+			Limit: q.Limit(), Inflight: q.Inflight(), Waiting: q.Waiting(),
+		})
+	})
 	now := guard.Now()
 	tpslimit.Limiters(rt, func(k tpslimit.Key, algorithm conf.Algorithm, l tps.Limiter) {
 		st := l.Stats(now)
 		out = append(out, LimitState{
 			Guard: tpslimit.Policy, Side: k.Side.String(), Service: k.Service, Method: k.Method, Reference: k.Reference,
 			Limit: st.Rate, Inflight: max(cmp.Or(st.Burst, st.Rate)-st.Left, 0), Interval: st.Interval, Algorithm: algorithm, Burst: st.Burst,
+		})
+	})
+	flowcontrol.Flows(rt, func(f flowcontrol.Flow) {
+		out = append(out, LimitState{
+			Guard: flowcontrol.Policy, Side: f.Side.String(), Service: f.Service, Method: f.Method, Reference: f.Reference, Caller: f.Caller,
+			Limit: f.Quota.Rate, Inflight: f.Used, Waiting: f.Waiting, Interval: f.Quota.Interval, Behavior: f.Behavior,
 		})
 	})
 	return out

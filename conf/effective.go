@@ -42,6 +42,10 @@ type Effective struct {
 	Actives WaitLimit
 	// TPS is the limit of calls per interval.
 	TPS RateLimit
+	// Flow is the limit of the rate that also shapes it.
+	Flow FlowPolicy
+	// Bulkhead is the compartment of the method.
+	Bulkhead BulkheadPolicy
 	// Breaker is the breaker of the method.
 	Breaker BreakerPolicy
 	// Fallback is what answers for calls of a consumer.

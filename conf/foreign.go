@@ -26,7 +26,7 @@ var later = []string{"accepts", "connections", "lazy"}
 
 // neighbours are names that a program may well have of its own, and that only look
 // like a misspelling.
-var neighbours = []string{"broker", "failback"}
+var neighbours = []string{"broker", "failback", "slow", "low"}
 
 // replaced are dubbo-go's own limit keys, and what to do about each.
 var replaced = map[string]string{
@@ -94,7 +94,7 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 	if slices.Contains(neighbours, flat) {
 		return
 	}
-	if near := nearest(flat, keyNames(p.side)); near != "" {
+	if near := nearest(flat, keyNames(p.side)); near != "" && (near != FlowKey || slip(flat, near)) {
 		p.warn("%s=%s has no effect; did you mean %s?", full, value, near)
 		return
 	}
@@ -133,6 +133,14 @@ func nearest(name string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// slip reports whether a short word is one edit away, or has its letters in another
+// order: names of others are within two edits too easily, from is not flow.
+func slip(name, word string) bool {
+	name = strings.ToLower(name)
+	letters := func(s string) []byte { return slices.Sorted(slices.Values([]byte(s))) }
+	return distance(name, word) < 2 || slices.Equal(letters(name), letters(word))
 }
 
 // distance counts the single-byte edits from a to b.

@@ -60,6 +60,28 @@ func checkResolve(t *testing.T, v *View, cfg *Config, params *Service) {
 				} else if l != (RateLimit{}) {
 					t.Fatalf("%+v", l)
 				}
+				if l := e.Flow; l.Set {
+					limits := l.Rate.Calls > 0
+					for name, r := range l.Callers {
+						limits = limits || r.Calls > 0
+						if !isCaller(name) || r.Calls < 0 || r.Interval < minInterval || r.Interval > maxInterval {
+							t.Fatalf("%q %+v", name, r)
+						}
+					}
+					if !limits || l.Mode == "" || l.Behavior == "" || l.Rate.Calls < 0 || (l.Rate.Calls == 0) != (l.Rate == Rate{}) || l.Rate.Calls > 0 && l.Rate.Interval < minInterval ||
+						l.MaxQueue < 0 || l.WarmUp < time.Second || l.ColdFactor < 1.1 || l.ColdFactor > 100 {
+						t.Fatalf("%+v", l)
+					}
+				} else if !reflect.DeepEqual(l, FlowPolicy{}) {
+					t.Fatalf("%+v", l)
+				}
+				if b := e.Bulkhead; b.Set {
+					if b.Mode == "" || b.Max < 0 || b.Queue < 0 || b.MaxWait < 0 || b.RunTimeout < 0 || b.RunTimeout > 0 && side == Consumer || b.Group == GroupNone {
+						t.Fatalf("%+v", b)
+					}
+				} else if b != (BulkheadPolicy{}) {
+					t.Fatalf("%+v", b)
+				}
 				if b := e.Breaker; b.Set {
 					if b.Mode == "" || b.Force == "" || b.Preset == PresetOff || (b.Scope == "") != (side == Provider) || b.Window != b.BucketWidth()*time.Duration(b.Buckets) || b.BucketWidth()%time.Millisecond != 0 || b.BucketWidth() <= 0 ||
 						b.ErrorRatio < 0 || b.ErrorRatio > WholeRatio || b.SlowRatio < 0 || b.SlowRatio > WholeRatio || b.MinCalls < 1 || b.OpenFor < time.Millisecond || b.OpenMax < b.OpenFor ||
@@ -122,6 +144,8 @@ func FuzzParseYAML(f *testing.F) {
 	f.Add("weir: {provider: {tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe}, services: {a.B: {methods: {m: {tps: {limit: 1, interval: 24h, burst: 99999}}}}}}}")
 	f.Add("weir: {consumer: {breaker: {preset: hystrix, error-ratio: 57%, slow-ratio: .5, failures: [not_found, com.acme.*], ignore: 'business, timeout', open-growth: 1.5}, fallback: {name: x, on: [breaker]}}}")
 	f.Add("weir: {provider: {breaker: {buckets: 7, window: 10.5ms, consecutive-errors: 5, probe-successes: 9}, services: {a.B: {breaker: off, methods: {m: {breaker: {slow-ratio: 1, boundary: above, force: open}}}}}}}")
+	f.Add("weir: {provider: {flow: {rate: 200/1s, behavior: warm-up-queue, max-queue: 0, cold-factor: 1.5, callers: {app-a: 1/m, default: '${R:2/s}'}}, services: {a.B: {flow: 0/s, methods: {m: {flow.callers: 'b=1/s , a=0/2s'}}}}}}")
+	f.Add("weir: {provider: {bulkhead: {max: 5, queue: 3, max-wait: 1s, run-timeout: 2s, group: g}, services: {a.B: {bulkhead.group: none, methods: {m: {bulkhead: -1}}}}}}")
 	f.Add("weir: {consumer: {actives: {limit: 10, wait: 200ms, mode: off}, tps.rate: 1/2s, tps: {limit: 3}}}")
 	f.Fuzz(func(t *testing.T, doc string) {
 		cfg, found, faults := ParseYAML("f", []byte(doc))
@@ -209,6 +233,7 @@ func FuzzParseParams(f *testing.F) {
 	f.Add("methods.executes=1\nmethods..=2\nmethods.a.b.executes=3\n=\nweir.=", false)
 	f.Add("executes=${N:${M:3}}\nexcutes=1\ntps.limit.rate=5\nsayHello.executes=1", false)
 	f.Add("tps.rate=200/1s\ntps=5\nmethods.m.tps.interval=1h\ntps.algorithm=bucket\ntps.burst=2147483647", false)
+	f.Add("flow=200/1s\nflow.behavior=queue\nflow.callers=a=1/s, default=0/m\nmethods.m.flow.callers=a=1/s,a=2/s\nmethods.m.flow=30/m\nbulkhead=5\nbulkhead.group=g\nmethods.m.bulkhead.queue=3", false)
 	f.Add("actives=10\nactives.wait=1500\nmethods.M.actives.wait=1m30s\nmethods.M.tps.limit.rate=\ntps.rate=x/y", true)
 	f.Fuzz(func(t *testing.T, text string, consumer bool) {
 		params := paramLines(text)

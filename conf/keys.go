@@ -37,6 +37,19 @@ const (
 	TPSBurstKey                 = "tps.burst"
 	TPSScopeKey                 = "tps.scope"
 	TPSModeKey                  = "tps.mode"
+	FlowKey                     = "flow"
+	FlowBehaviorKey             = "flow.behavior"
+	FlowMaxQueueKey             = "flow.max-queue"
+	FlowWarmUpKey               = "flow.warm-up"
+	FlowColdFactorKey           = "flow.cold-factor"
+	FlowCallersKey              = "flow.callers"
+	FlowModeKey                 = "flow.mode"
+	BulkheadKey                 = "bulkhead"
+	BulkheadQueueKey            = "bulkhead.queue"
+	BulkheadMaxWaitKey          = "bulkhead.max-wait"
+	BulkheadRunTimeoutKey       = "bulkhead.run-timeout"
+	BulkheadGroupKey            = "bulkhead.group"
+	BulkheadModeKey             = "bulkhead.mode"
 	BreakerKey                  = "breaker"
 	BreakerErrorRatioKey        = "breaker.error-ratio"
 	BreakerErrorCountKey        = "breaker.error-count"
@@ -71,7 +84,7 @@ const (
 
 // families are the beginnings of names that are Weir's whether or not there is
 // such a key.
-var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + ".", TPSKey + ".", BreakerKey + ".", FallbackKey + "."}
+var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + ".", TPSKey + ".", FlowKey + ".", BulkheadKey + ".", BreakerKey + ".", FallbackKey + "."}
 
 // level is a bit per place where a key may stand.
 type level uint8
@@ -88,7 +101,7 @@ type key struct {
 	name    string // in params; the section drops the prefix "weir."
 	sides   []Side
 	levels  level
-	kind    string // integer, number, boolean or string as in JSON Schema, or duration, rate, ratio, list or name
+	kind    string // integer, number, boolean or string as in JSON Schema, or duration, rate, rates, ratio, list or name
 	enum    []string
 	min     float64 // of a number; of a duration in nanoseconds
 	max     float64
@@ -154,7 +167,7 @@ var (
 )
 
 // keys is the table of all settings that stand at a level.
-var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, breakerKeys, fallbackKeys, otherKeys)
+var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, flowKeys, bulkheadKeys, breakerKeys, fallbackKeys, otherKeys)
 
 // otherKeys are about tries on another instance and about statistics.
 var otherKeys = []*key{

@@ -14,20 +14,13 @@
 
 package conf
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 const (
-	minInterval = time.Millisecond
-	maxInterval = 24 * time.Hour
-
 	allowedTPS      = allowedLimit + "; a rate such as 200/1s belongs in tps.rate"
 	allowedInterval = "a whole number of milliseconds or a Go duration such as 1s, from 1ms to 24h"
 	allowedBurst    = "a whole number from 0 to 2147483647, 0 is as many as tps"
 	allowedTPSScope = "instance, each process by itself; cluster, one quota for all instances, is not supported yet"
-	allowedRate     = "calls and what time they are for, such as 200/1s, 200/s, 30/m or 1/2s: a whole number from 0 to 2147483647, 0 is unlimited, and a Go duration from 1ms to 24h or a unit of ms, s, m, h"
 )
 
 // tpsKeys limit the calls per interval.
@@ -43,8 +36,8 @@ var tpsKeys = []*key{
 		name: TPSRateKey, sides: both, levels: anywhere,
 		kind: "rate", allowed: allowedRate, def: "none", standsFor: []string{TPSKey, TPSIntervalKey},
 		doc: "tps and tps.interval in one: 200/1s, 200/s, 30/m, 1/2s.",
-		set: setter(parseRate, func(p *Policies, r rate) {
-			made(&p.TPS).Limit, p.TPS.Interval = &r.calls, &r.interval
+		set: setter(parseRate, func(p *Policies, r Rate) {
+			made(&p.TPS).Limit, p.TPS.Interval = &r.Calls, &r.Interval
 		}),
 		get: func(*Policies) (string, bool) { return "", false }, // what it stands for has it
 	},
@@ -84,33 +77,3 @@ var tpsKeys = []*key{
 
 // budgetKeys make a budget: a method for which one of them is set has its own.
 var budgetKeys = []string{TPSKey, TPSIntervalKey, TPSAlgorithmKey, TPSBurstKey, TPSScopeKey}
-
-// rate is what the text of tps.rate says.
-type rate struct {
-	calls    int
-	interval time.Duration
-}
-
-// parseRate reads calls and what time they are for, with a slash in between:
-// 200/1s, or for one of a unit 200/s.
-func parseRate(s string) (rate, error) {
-	calls, per, ok := strings.Cut(s, "/")
-	if !ok {
-		return rate{}, errValue
-	}
-	switch per {
-	case "ms", "s", "m", "h":
-		per = "1" + per
-	default:
-		// A number without a unit could be meant as seconds as well.
-		if strings.Trim(per, "0123456789") == "" {
-			return rate{}, errValue
-		}
-	}
-	n, err := parseCount(calls)
-	if err != nil || calls == "-0" {
-		return rate{}, errValue
-	}
-	d, err := durationIn(minInterval, maxInterval)(per)
-	return rate{calls: n, interval: d}, err
-}

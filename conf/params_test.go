@@ -26,9 +26,11 @@ import (
 // The keys of each side, as faults list them.
 const (
 	breakerNames    = "breaker, breaker.error-ratio, breaker.error-count, breaker.consecutive-errors, breaker.slow-ratio, breaker.slow-call, breaker.min-calls, breaker.window, breaker.buckets, breaker.boundary, breaker.open-for, breaker.open-jitter, breaker.open-growth, breaker.open-max, breaker.probes, breaker.probe-successes, breaker.probe-under, breaker.probe-timeout, breaker.failures, breaker.ignore, "
-	providerKeys    = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + breakerNames + "breaker.force, breaker.mode, weir.stats, weir.business-errors"
-	providerSection = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + breakerNames + "breaker.force, breaker.mode, stats, business-errors"
-	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + breakerNames + "breaker.scope, breaker.force, breaker.mode, fallback, fallback.on, weir.retry-refused, weir.stats, weir.business-errors"
+	flowNames       = "flow, flow.behavior, flow.max-queue, flow.warm-up, flow.cold-factor, flow.callers, flow.mode, "
+	consumerFlow    = "flow, flow.behavior, flow.max-queue, flow.warm-up, flow.cold-factor, flow.mode, "
+	providerKeys    = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.run-timeout, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.force, breaker.mode, weir.stats, weir.business-errors"
+	providerSection = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.run-timeout, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.force, breaker.mode, stats, business-errors"
+	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + consumerFlow + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.scope, breaker.force, breaker.mode, fallback, fallback.on, weir.retry-refused, weir.stats, weir.business-errors"
 )
 
 func TestParseParams(t *testing.T) {
@@ -114,6 +116,14 @@ func TestParseParamsFaults(t *testing.T) {
 		{Consumer, "actives.limit", "1", `params side=consumer service=a.B key=actives.limit value="1": unknown key; allowed: ` + consumerKeys},
 		{Provider, "actives.", "", `params side=provider service=a.B key=actives.: unknown key; allowed: did you mean actives? all: ` + providerKeys},
 		{Provider, "tps.limit", "1", `params side=provider service=a.B key=tps.limit value="1": unknown key; allowed: ` + providerKeys},
+		{Provider, "flow", "200", `params side=provider service=a.B key=flow value="200": allowed: ` + allowedRate},
+		{Provider, "methods.m.flow.callers", "app-a=100/1s, b=x", `params side=provider service=a.B method=m key=flow.callers value="app-a=100/1s, b=x": "x" is not a rate for b; allowed: ` + allowedRate},
+		{Provider, "flow.rate", "1/s", `params side=provider service=a.B key=flow.rate value="1/s": unknown key; allowed: ` + providerKeys},
+		{Provider, "flow.callers.app-a", "1/s", `params side=provider service=a.B key=flow.callers.app-a value="1/s": unknown key; allowed: ` + providerKeys},
+		{Provider, "flow.cold-factor", "1", `params side=provider service=a.B key=flow.cold-factor value="1": allowed: a number from 1.1 to 100`},
+		{Consumer, "bulkhead.run-timeout", "1s", `params side=consumer service=a.B key=bulkhead.run-timeout value="1s": bulkhead.run-timeout is a provider's key and has no effect on a consumer; allowed: on a provider`},
+		{Provider, "bulkhead.max", "5", `params side=provider service=a.B key=bulkhead.max value="5": unknown key; allowed: ` + providerKeys},
+		{Consumer, "bulkhead.maxwait", "5", `params side=consumer service=a.B key=bulkhead.maxwait value="5": unknown key; allowed: did you mean bulkhead.max-wait? all: ` + consumerKeys},
 		{Provider, "breaker.windw", "1s", `params side=provider service=a.B key=breaker.windw value="1s": unknown key; allowed: did you mean breaker.window? all: ` + providerKeys},
 		{Consumer, "fallback.name", "x", `params side=consumer service=a.B key=fallback.name value="x": unknown key; allowed: ` + consumerKeys},
 		{Provider, "breaker.error-ratio", "57.00001%", `params side=provider service=a.B key=breaker.error-ratio value="57.00001%": allowed: ` + allowedStrategy},
@@ -279,6 +289,10 @@ func TestParseParamsWarnings(t *testing.T) {
 		{Consumer, "connections", "1", "service=a.B side=consumer connections=1 is not enforced by this version of Weir"},
 		{Provider, "accepts", "1", "service=a.B side=provider accepts=1 is not enforced by this version of Weir"},
 		{Consumer, "lazy", "1", "service=a.B side=consumer lazy=1 is not enforced by this version of Weir"},
+		{Provider, "flows", "5/s", "service=a.B side=provider flows=5/s has no effect; did you mean flow?"},
+		{Consumer, "Flwo", "5/s", "service=a.B side=consumer Flwo=5/s has no effect; did you mean flow?"},
+		{Provider, "bulkheads", "5", "service=a.B side=provider bulkheads=5 has no effect; did you mean bulkhead?"},
+		{Consumer, "sayHello.flow.callers", "a=5/s", "service=a.B side=consumer sayHello.flow.callers=a=5/s has no effect; for one method write methods.<Method>.flow.callers"},
 		{Provider, "braeker", "hystrix", "service=a.B side=provider braeker=hystrix has no effect; did you mean breaker?"},
 		{Consumer, "fallbak", "x", "service=a.B side=consumer fallbak=x has no effect; did you mean fallback?"},
 		{Consumer, "sayHello.breaker", "off", "service=a.B side=consumer sayHello.breaker=off has no effect; for one method write methods.<Method>.breaker"},
@@ -296,7 +310,7 @@ func TestParseParamsWarnings(t *testing.T) {
 		assert.Equal(t, Service{}, p.Service, tt.name)
 		assert.Equal(t, []string{tt.warning}, p.Warnings, tt.name)
 	}
-	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "ttl", "bean.name", "protocol", "accesslog", "retries", "warmup", "release", "prefix", "dubbo", "interface", "methods", "token", "anyhost", "category", "cluster", "sticky", "scope", "mode", "broker", "failback", "methods.m.broker", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
+	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "ttl", "bean.name", "protocol", "accesslog", "retries", "warmup", "release", "prefix", "dubbo", "interface", "methods", "token", "anyhost", "category", "cluster", "sticky", "scope", "mode", "broker", "failback", "methods.m.broker", "from", "allow", "slow", "low", "show", "flag", "row", "flo-rate", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
 		p := ParseParams(Provider, "a.B", map[string]string{quiet: "1"})
 		assert.Empty(t, p.Faults, shorten(quiet))
 		assert.Empty(t, p.Warnings, shorten(quiet))

@@ -143,6 +143,10 @@ type Policies struct {
 	Actives *Actives
 	// TPS limits the calls per interval, on either side.
 	TPS *TPS
+	// Flow limits the rate of calls and shapes it, on either side.
+	Flow *Flow
+	// Bulkhead keeps running calls in compartments, on either side.
+	Bulkhead *Bulkhead
 	// Breaker breaks off calls to what fails or is slow, on either side.
 	Breaker *Breaker
 	// Fallback answers calls that were refused or failed. Consumers only.

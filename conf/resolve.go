@@ -49,6 +49,8 @@ func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, par
 	}
 	r.actives(&e)
 	r.tps(&e)
+	r.flow(&e)
+	r.bulkhead(&e)
 	r.breaker(&e)
 	if side == Consumer {
 		r.fallback(&e)

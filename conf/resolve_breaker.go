@@ -220,15 +220,30 @@ func (r *resolver) unusedBreaker(e *Effective) {
 	}
 }
 
+// unused tells of those of the keys that are set and have no effect without one of
+// those that they need. Those of a level below which another one has it are of use
+// there.
+func (r *resolver) unused(e *Effective, names []string, needs ...string) {
+	for _, name := range names {
+		if s := e.setting(name); s.Value != "" && !r.setBelow(s.Level, needs...) {
+			e.noteIdle(needs[0], fmt.Sprintf("%s=%s has no effect without %s", s.Key, s.Value, strings.Join(needs, " or ")))
+		}
+	}
+}
+
 // setBelow tells whether a level that is more exact than the given one has one of
 // the keys, for whichever method or, below a side, service.
 func (r *resolver) setBelow(at string, names ...string) bool {
-	has := func(p *Policies) bool {
+	return r.below(at, func(p *Policies) bool {
 		return slices.ContainsFunc(names, func(name string) bool {
 			value, ok := keyNamed(name).get(p)
-			return ok && value != "0" && value != "off"
+			return ok && value != "0" && value != "off" && value != "0s" && !strings.HasPrefix(value, "0/") && !strings.HasPrefix(value, "-")
 		})
-	}
+	})
+}
+
+// below tells whether has is true of such a level.
+func (r *resolver) below(at string, has func(*Policies) bool) bool {
 	below := func(s *Service) bool {
 		if s == nil {
 			return false

@@ -554,7 +554,7 @@ func TestMethodsOf(t *testing.T) {
 func TestResolveAgainstOracle(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
-	side := Provider
+	side, sharedFlow := Provider, false
 	policies := func(at level) Policies {
 		var p Policies
 		for _, s := range []struct {
@@ -575,6 +575,19 @@ func TestResolveAgainstOracle(t *testing.T) {
 			{keyNamed(TPSBurstKey), []string{"", "", "", "", "0", "3", "50"}},
 			{keyNamed(TPSScopeKey), []string{"", "", "", "", "instance"}},
 			{keyNamed(TPSModeKey), []string{"", "", "", "enforce", "observe", "off"}},
+			{keyNamed(FlowKey), []string{"", "", "", "", "", "", "", "", "5/s", "1/2m", "0/s"}},
+			{keyNamed(FlowBehaviorKey), []string{"", "", "", "", "", "", "reject", "queue", "warm-up", "warm-up-queue"}},
+			{keyNamed(FlowMaxQueueKey), []string{"", "", "", "", "", "", "0", "2s"}},
+			{keyNamed(FlowWarmUpKey), []string{"", "", "", "", "", "", "", "1m"}},
+			{keyNamed(FlowColdFactorKey), []string{"", "", "", "", "", "", "", "1.5"}},
+			{keyNamed(FlowCallersKey), []string{"", "", "", "", "", "", "", "", "", "b=3/s,a=4/m", "default=0/s"}},
+			{keyNamed(FlowModeKey), []string{"", "", "", "enforce", "observe", "off"}},
+			{keyNamed(BulkheadKey), append(slices.Repeat([]string{""}, 60), "-1", "0", "5", "9")},
+			{keyNamed(BulkheadQueueKey), []string{"", "", "", "", "", "0", "3"}},
+			{keyNamed(BulkheadMaxWaitKey), []string{"", "", "", "", "", "0", "2s"}},
+			{keyNamed(BulkheadRunTimeoutKey), append(slices.Repeat([]string{""}, 40), "0", "3s")},
+			{keyNamed(BulkheadGroupKey), []string{"", "", "", "", "", "g", "none"}},
+			{keyNamed(BulkheadModeKey), []string{"", "", "", "enforce", "observe", "off"}},
 			{keyNamed(BreakerKey), []string{"", "", "", "", "", "", "", "hystrix", "standard", "off"}},
 			{keyNamed(BreakerErrorRatioKey), []string{"", "", "", "", "", "", "", "", "0", "0.3"}},
 			{keyNamed(BreakerConsecutiveErrorsKey), []string{"", "", "", "", "", "", "", "", "", "0", "5"}},
@@ -593,6 +606,9 @@ func TestResolveAgainstOracle(t *testing.T) {
 			{keyNamed(FallbackKey), []string{"", "", "", "", "x", "y", "off"}},
 			{keyNamed(FallbackOnKey), []string{"", "", "", "", "breaker", "failure,refused"}},
 		} {
+			if sharedFlow && at == atMethod && strings.HasPrefix(s.k.name, FlowKey) {
+				continue
+			}
 			if value := pick(s.values...); value != "" && s.k.on(side) {
 				_ = setChecked(s.k, &p, value, at) // a scope that is not for methods is left out
 			}
@@ -610,9 +626,9 @@ func TestResolveAgainstOracle(t *testing.T) {
 		*c.section(side) = Section{Policies: policies(atDefaults), Services: map[string]Service{"a.B": service(), "g/a.B:1.0": service()}}
 		return c
 	}
-	ownBudgets, declared, breakers := 0, 0, 0
+	ownBudgets, ownFlows, declared, breakers, bulkheads := 0, 0, 0, 0, 0
 	for i := range 10_000 {
-		side = both[i%2]
+		side, sharedFlow = both[i%2], i%3 == 0
 		sources := [...]*Config{config(), config(), config()}
 		var s Store
 		env := Mode(pick("", "", "", "enforce", "observe", "off"))
@@ -644,10 +660,18 @@ func TestResolveAgainstOracle(t *testing.T) {
 		got := s.View().ResolveDeclared(side, exactKey, "M", params, provider)
 		require.Equal(t, o.actives(), got.Actives, "%+v", o)
 		require.Equal(t, o.tps(), got.TPS, "%+v", o)
+		require.Equal(t, o.flow(), got.Flow, "%+v", o)
+		require.Equal(t, o.bulkhead(), got.Bulkhead, "%+v", o)
 		require.Equal(t, o.breaker(), got.Breaker, "%+v", o)
 		require.Equal(t, o.fallback(), got.Fallback, "%+v", o)
 		if got.Breaker.Set {
 			breakers++
+		}
+		if got.Flow.Own {
+			ownFlows++
+		}
+		if got.Bulkhead.Set {
+			bulkheads++
 		}
 		if got.TPS.Own {
 			ownBudgets++
@@ -670,6 +694,10 @@ func TestResolveAgainstOracle(t *testing.T) {
 		}
 	}
 	assert.Greater(t, ownBudgets, 1000)
+	assert.Greater(t, ownFlows, 1000)
+	assert.Less(t, ownFlows, 9000)
+	assert.Greater(t, bulkheads, 1000)
+	assert.Less(t, bulkheads, 9000)
 	assert.Greater(t, breakers, 1000)
 	assert.Less(t, breakers, 9000)
 	assert.Greater(t, declared, 50)
@@ -769,6 +797,53 @@ func (o oracle) tps() RateLimit {
 		l.Burst, _ = strconv.Atoi(found["tps.burst"])
 	}
 	return l
+}
+
+func (o oracle) flow() FlowPolicy {
+	own := false
+	value := func(key, def string) string {
+		own = own || o.find(key, "method") != ""
+		if text := o.find(key, "method", "service", "side"); text != "" {
+			return text
+		}
+		return def
+	}
+	rate := map[string]Rate{"5/1s": {5, time.Second}, "1/2m": {1, 2 * time.Minute}}[value("flow", "")] // 0 calls are no rate
+	callers := map[string]map[string]Rate{
+		"a=4/1m,b=3/1s": {"a": {4, time.Minute}, "b": {3, time.Second}}, "default=0/1s": {"default": {0, time.Second}},
+	}[value("flow.callers", "")]
+	f := FlowPolicy{Set: true, Rate: rate, Callers: callers, Mode: o.mode("flow.mode")}
+	f.Behavior = Behavior(value("flow.behavior", "reject"))
+	f.MaxQueue, _ = time.ParseDuration(value("flow.max-queue", "500ms"))
+	f.WarmUp, _ = time.ParseDuration(value("flow.warm-up", "10s"))
+	f.ColdFactor, _ = strconv.ParseFloat(value("flow.cold-factor", "3"), 64)
+	f.Own = own
+	if rate == (Rate{}) && len(callers) != 2 {
+		return FlowPolicy{}
+	}
+	return f
+}
+
+func (o oracle) bulkhead() BulkheadPolicy {
+	value := func(key, def string) string {
+		if text := o.find(key, "method", "service", "side"); text != "" {
+			return text
+		}
+		return def
+	}
+	number := func(key string) int { n, _ := strconv.Atoi(value(key, "0")); return max(n, 0) }
+	duration := func(key, def string) time.Duration { d, _ := time.ParseDuration(value(key, def)); return d }
+	b := BulkheadPolicy{Set: true, Max: number("bulkhead"), Queue: number("bulkhead.queue"), MaxWait: duration("bulkhead.max-wait", "1s"), Mode: o.mode("bulkhead.mode")}
+	if o.side == 0 {
+		b.RunTimeout = duration("bulkhead.run-timeout", "0s")
+	}
+	if value("bulkhead.group", "none") == "g" {
+		b.Group = "g"
+	}
+	if value("bulkhead", "") == "" && b.RunTimeout == 0 {
+		return BulkheadPolicy{}
+	}
+	return b
 }
 
 func (o oracle) breaker() BreakerPolicy {

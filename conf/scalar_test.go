@@ -94,7 +94,7 @@ func TestParseDuration(t *testing.T) {
 }
 
 func TestParseRate(t *testing.T) {
-	for text, want := range map[string]rate{
+	for text, want := range map[string]Rate{
 		"200/1s": {200, time.Second}, "200/s": {200, time.Second}, "30/m": {30, time.Minute}, "1/2s": {1, 2 * time.Second}, "100/500ms": {100, 500 * time.Millisecond},
 		"5/h": {5, time.Hour}, "1/ms": {1, time.Millisecond}, "0/s": {0, time.Second}, "2147483647/24h": {math.MaxInt32, 24 * time.Hour}, "7/1m30s": {7, 90 * time.Second},
 		"7/1000us": {7, time.Millisecond},

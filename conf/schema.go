@@ -158,7 +158,16 @@ func keySchema(k *key) map[string]any {
 			placeholder(`^((0|[1-9][0-9]*)|` + durationPattern + `)$`),
 		}}
 	case "rate":
-		s = placeholder(`^(0|[1-9][0-9]*)/(ms|s|m|h|` + durationPattern + `)$`)
+		s = placeholder("^" + ratePattern + "$")
+	case "rates":
+		one := callerPattern + "=" + ratePattern
+		s = map[string]any{"anyOf": []any{
+			map[string]any{
+				"type": "object", "minProperties": 1,
+				"propertyNames": map[string]any{"pattern": "^" + callerPattern + "$"}, "additionalProperties": placeholder("^" + ratePattern + "$"),
+			},
+			placeholder("^" + one + "( *, *" + one + ")*$"),
+		}}
 	case "ratio":
 		s = map[string]any{"anyOf": []any{
 			map[string]any{"type": "number", "minimum": 0, "maximum": 1},
@@ -188,6 +197,8 @@ func numberPattern(k *key) string {
 		return `^([1-9][0-9]{0,2}|1000)$`
 	case k.kind == "integer":
 		return `^[1-9][0-9]{0,9}$`
+	case k.max == maxCold:
+		return `^(1\.[1-9][0-9]*|([2-9]|[1-9][0-9])(\.[0-9]*)?|100(\.0*)?)$`
 	case k.max == maxGrowth:
 		return `^([1-9](\.[0-9]*)?|10(\.0*)?)$`
 	}
@@ -217,6 +228,9 @@ func listSchema(k *key) map[string]any {
 // durationPattern is the form of a duration as Go writes it. Its range is more
 // than a pattern can say.
 const durationPattern = `(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
+
+// ratePattern is the form of a rate.
+const ratePattern = `(0|[1-9][0-9]*)/(ms|s|m|h|` + durationPattern + `)`
 
 const placeholderPattern = `\$\{[^}]+\}`
 

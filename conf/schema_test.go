@@ -116,6 +116,8 @@ func (s schema) word(rule map[string]any, word string, arg, value any) bool {
 			}
 		}
 		return true
+	case "minProperties":
+		return !isObject || float64(len(object)) >= arg.(float64)
 	case "minItems":
 		return !isList || float64(len(list)) >= arg.(float64)
 	case "uniqueItems":
@@ -247,7 +249,7 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 	}
 	// What an editor does not see: YAML has read the value already, as a number
 	// that is right.
-	unseen := regexp.MustCompile(`^(0x2|0b1|0o7|010|00|1e3|1E-1|\+3|\+0\.5|1_000|10?\.0?|0\.0|-0|\.5|\.inf|\.nan|null|~|0000.*|0\.[0-9]{7,})$`)
+	unseen := regexp.MustCompile(`^(0x2|0b1|0o7|010|010\.5|00|1e3|1E-1|\+3|\+0\.5|1_000|10?\.0?|0\.0|-0|\.5|\.inf|\.nan|null|~|0000.*|0\.[0-9]{7,})$`)
 	// And in quotes: a pattern would be needed that nobody could read.
 	unseenInQuotes := regexp.MustCompile(`^(2147483648|-2147483649|4294967297)$`)
 	plain := regexp.MustCompile(`^[-+.A-Za-z0-9_/%]+$`)
@@ -263,11 +265,11 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range allLevels {
-				for _, text := range append(thinned(k, values), "{}", "[]", "[1]", "{a: 1}", "''", "") {
+				for _, text := range append(placed(k, side, at), "{}", "[]", "[1]", "{a: 1}", "''", "") {
 					if text == "-" || text == "%" || strings.Contains(text, "\x00") {
 						continue
 					}
-					formOnly := slices.Contains([]string{"duration", "rate", "list"}, k.kind) && k.on(side) && k.levels&at != 0
+					formOnly := slices.Contains([]string{"duration", "rate", "rates", "list"}, k.kind) && k.on(side) && k.levels&at != 0
 					structure := text == "" || text == "''" || text[0] == '[' || text[0] == '{'
 					if structure || plain.MatchString(text) && !unseen.MatchString(text) {
 						if doc := document(side, at, k.section()+": "+text); formOnly && !structure && !isNumber.MatchString(text) {
@@ -315,6 +317,13 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 		"weir: {consumer: {fallback: {on: ['']}}}", "weir: {consumer: {fallback: {on: ['${ON:timeout}', failure]}}}", "weir: {consumer: {fallback: {on: '${ON:timeout},failure'}}}", "weir: {consumer: {fallback: {on: [3]}}}", "weir: {consumer: {fallback: {on: [true]}}}",
 		"weir: {provider: {breaker: {failures: [not_found, com.acme.StockException, 'com.acme.*', business]}}}", "weir: {provider: {breaker: {ignore: [com.acme.*, timeout]}}}", "weir: {provider: {breaker.ignore: [com..x]}}", "weir: {provider: {breaker.ignore: [acme]}}",
 		"weir: {provider: {breaker: {open-growth: 2}}}", "weir: {provider: {breaker: {open-growth: '2.5'}}}", "weir: {provider: {breaker: {open-growth: 0.5}}}", "weir: {provider: {breaker: {buckets: 1001}}}", "weir: {provider: {breaker: {buckets: '1001'}}}",
+		"weir: {provider: {flow: {rate: 200/1s, behavior: queue, max-queue: 1s, warm-up: 5s, cold-factor: 2.5, mode: off}}}", "weir: {provider: {flow: 200/1s, flow.behavior: queue}}", "weir: {provider: {flow: {limit: 200/1s}}}", "weir: {provider: {flow: {rate: 200}}}",
+		"weir: {provider: {flow: {}}}", "weir: {provider: {flow: }}", "weir: {provider: {flow.rate: 200/1s}}", "weir: {provider: {flow: {rate: 1/s, interval: 1s}}}", "weir: {provider: {flow: {cold-factor: 1}}}", "weir: {provider: {flow: {cold-factor: 101}}}",
+		"weir: {provider: {flow: {callers: {app-a: 100/1s, default: 10/s, '5': '1/2s'}}}}", "weir: {provider: {flow.callers: {app-a: '${R:1/s}'}}}", "weir: {provider: {flow: {callers: 'app-a=100/1s, default=10/1s'}}}", "weir: {provider: {flow: {callers: {}}}}", "weir: {provider: {flow: {callers: }}}",
+		"weir: {provider: {flow: {callers: [app-a]}}}", "weir: {provider: {flow: {callers: {app-a: 100}}}}", "weir: {provider: {flow: {callers: {app-a: }}}}", "weir: {provider: {flow: {callers: {app-a: {rate: 1/s}}}}}", "weir: {provider: {flow: {callers: {app-a: [1/s]}}}}",
+		"weir: {provider: {flow: {callers: {'a b': 1/s}}}}", "weir: {provider: {flow: {callers: {'': 1/s}}}}", "weir: {provider: {flow: {callers: {'a,b': 1/s}}}}", "weir: {provider: {flow: {callers: {'a=b': 1/s}}}}", "weir: {provider: {flow: {callers: {'${A}': 1/s}}}}", "weir: {provider: {flow.callers.a: 1/s}}",
+		"weir: {provider: {bulkhead: {max: 5, queue: 3, max-wait: 1s, run-timeout: 2s, group: g, mode: observe}}}", "weir: {consumer: {bulkhead: {max: 5, group: none}}}", "weir: {consumer: {bulkhead: {run-timeout: 1s}}}", "weir: {provider: {bulkhead: {limit: 5}}}", "weir: {provider: {bulkhead: 5, bulkhead.queue: '3'}}",
+		"weir: {provider: {bulkhead: {queue: -1}}}", "weir: {provider: {bulkhead: {group: 7}}}", "weir: {provider: {bulkhead: {group: true}}}", "weir: {provider: {bulkhead.max: 5}}",
 		"weir: {provider: {tps: {rate: 200}}}", "weir: {provider: {tps: {rate: {limit: 3}}}}", "weir: {provider: {tps: {scope: cluster}}}", "weir: {provider: {tps: {burst: -1}}}", "weir: {provider: {tps: {burst: '-1'}}}",
 		"weir: {provider: {tps: {burst: '-0'}}}", "weir: {provider: {tps: {burst: 1.5}}}", "weir: {provider: {tps: 200/1s}}", "weir: {provider: {tps: {limit: 200/1s}}}", "weir: {provider: {tps.limit: 3}}",
 		"weir: {provider: {tps.rate: 200/s, tps.algorithm: fixed}}", "weir: {provider: {tps: {algorithm: fixed}, tps.rate: 200/s}}", "weir: {provider: {tps: {}}}", "weir: {provider: {tps: }}",

@@ -218,7 +218,7 @@ func Differences(v *View, side Side, service ServiceKey, protocolA string, a *Se
 	compare := func(method string) {
 		for _, k := range keys {
 			say := (*Service).say
-			if method != "" && slices.Contains(budgetKeys, k.name) {
+			if method != "" && (slices.Contains(budgetKeys, k.name) || slices.Contains(flowBudgetKeys, k.name)) {
 				say = (*Service).sayOwn // its own budget, or the one that all share
 			}
 			va, own := say(a, k, method)

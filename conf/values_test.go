@@ -24,6 +24,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,11 @@ var values = []string{
 	"timeout", "cancelled", "timeout,cancelled", "timeout, cancelled", "timeout ,cancelled", "timeout  ,  failure,rejected", "timeout,\tfailure", "timeout cancelled", "timeout;cancelled", " timeout", "timeout ", "timeout,", ",timeout", ",", " , ", "timeout,,failure", "timeout, ,failure",
 	"timeout,timeout", "timeout,failure,timeout", "timeout,failure", "breaker", "refused", "breaker,refused,failure,timeout", "refused,refuse", "business", "forwarded", "Timeout", "timeuot", "canceled", "not_found", "NOT_FOUND", "not-found", "biz_error", "code_17", "unknown,aborted",
 	"com.acme.StockException", "com.acme.*", "com.*", "*", "*.*", "com.*.x", "com..x", ".com", "com.", "com.acme.**", "com.acme*", "1com.x", "com.1x", "com.acme.Outer$Inner", "_a.$b", "com.acme.X,timeout", "business, com.acme.X ,rejected", "com.acme.X,com.acme.X", "com.acme.X Y", "com/acme/X", "cöm.acme",
+	"app-a=100/1s", "app-a=100/1s, default=10/1s", "default=10/1s ,app-a=30/m", "b=0/s,a=1/2s", "größe=1/s,a.b/c:1=5/h", "*=1/s", strings.Repeat("n", 128) + "=1/s", strings.Repeat("ü", 128) + "=1/s",
+	"a", "a=", "=1/s", "=", "a=1", "a=1/0s", "a=1/1", "a=-1/s", "a=1/25h", "a=1/s,", ",a=1/s", "a=1/s,,b=1/s", "a=1/s,a=2/s", "a=1/s,b=2/s,a=1/s", "a = 1/s", "a= 1/s", "a =1/s", "a b=1/s", " a=1/s", "a=1/s ", "a=1/s b=2/s", "a=1/s;b=2/s", "a=b=1/s", "a:1/s", "a=1/s,b",
+	"a\"b=1/s", "\"a\"=1/s", "a{b}=1/s", "a\t=1/s", strings.Repeat("n", 129) + "=1/s", strings.Repeat("ü", 129) + "=1/s", strings.Repeat("a=1/s,", 3) + "b=1/s",
+	"1.1", "1.09", "1.10", "1.5000", "99.9", "100", "100.1", "101",
+	"reject", "warm-up", "queue", "warm-up-queue", "warmup", "Queue", "999ms",
 	"greet-fallback", "a.b_c-9", "a b", "a:b", "a/b", strings.Repeat("n", 64), strings.Repeat("n", 65),
 	"[1]", "{a: 1}", "1;2", "1|2", "<1>", "\"1\"", "'1'", "`1`", "\\1", "\x00", "1\x00", "\xff", "\u202e1", "\u200b1",
 	strings.Repeat("1", 5000), strings.Repeat("0", 20) + "1", strings.Repeat("x", 5000),
@@ -153,6 +159,36 @@ func wordsAreRight(k *key, text string) bool {
 	return true
 }
 
+// callerName is the form of a caller's name; that it has no character which does
+// not print is more than that.
+var callerName = regexp.MustCompile(`^[^\s,="{}]{1,128}$`)
+
+// ratesOf parts the text of rates.
+func ratesOf(text string) (names, rates []string) {
+	for _, entry := range commas.Split(text, -1) {
+		name, rate, _ := strings.Cut(entry, "=")
+		names, rates = append(names, name), append(rates, rate)
+	}
+	return names, rates
+}
+
+// ratesHaveTheForm says whether each entry is a name and a rate.
+func ratesHaveTheForm(text string) bool {
+	names, rates := ratesOf(text)
+	for i, name := range names {
+		if _, _, ok := rateOf(rates[i]); !ok || !callerName.MatchString(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// rateInRange says whether there is a rate, and one that is allowed.
+func rateInRange(text string) bool {
+	calls, per, ok := rateOf(text)
+	return ok && within(calls, 0, math.MaxInt32) && within(per, 1e6, 24*3600e9)
+}
+
 // wellFormed says whether the text is right but perhaps out of range. What is
 // in range too is what accepts tells.
 func wellFormed(k *key, text string) bool {
@@ -161,6 +197,9 @@ func wellFormed(k *key, text string) bool {
 	}
 	if k.kind == "list" {
 		return wordsAreRight(k, text)
+	}
+	if k.kind == "rates" {
+		return ratesHaveTheForm(text)
 	}
 	_, _, ok := rateOf(text)
 	return ok
@@ -190,8 +229,12 @@ func accepts(t *testing.T, k *key, at level, text string) bool {
 		d := settingNanoseconds(text)
 		return d != nil && within(d, int64(k.min), int64(k.max))
 	case "rate":
-		calls, per, ok := rateOf(text)
-		return ok && within(calls, 0, math.MaxInt32) && within(per, 1e6, 24*3600e9)
+		return rateInRange(text)
+	case "rates":
+		names, rates := ratesOf(text)
+		slices.Sort(names)
+		seen := regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S}]*$`).MatchString(strings.Join(names, "")) && utf8.ValidString(text)
+		return seen && ratesHaveTheForm(text) && !slices.ContainsFunc(rates, func(r string) bool { return !rateInRange(r) }) && len(slices.Compact(names)) == len(rates)
 	case "ratio":
 		n := partsOf(text)
 		return n != nil && within(n, 0, 1_000_000)
@@ -231,6 +274,18 @@ func same(t *testing.T, k *key, text, got string) {
 		require.True(t, ok, got)
 		require.Zero(t, calls.Cmp(gotCalls), "%s=%q is %s", k.name, text, got)
 		require.Zero(t, per.Cmp(gotPer), "%s=%q is %s", k.name, text, got)
+	case "rates":
+		names, rates := ratesOf(text)
+		gotNames, gotRates := ratesOf(got)
+		require.Len(t, gotNames, len(names))
+		require.True(t, slices.IsSorted(gotNames), got)
+		for i, name := range names {
+			at := slices.Index(gotNames, name)
+			require.GreaterOrEqual(t, at, 0, got)
+			calls, per, _ := rateOf(rates[i])
+			gotCalls, gotPer, ok := rateOf(gotRates[at])
+			require.True(t, ok && calls.Cmp(gotCalls) == 0 && per.Cmp(gotPer) == 0, "%s=%q is %s", k.name, text, got)
+		}
 	case "ratio":
 		require.Zero(t, partsOf(text).Cmp(partsOf(got)), "%s=%q is %s", k.name, text, got)
 	case "list":
@@ -242,10 +297,10 @@ func same(t *testing.T, k *key, text, got string) {
 	}
 }
 
-// held is the text of what a level has of a key. A rate is held by the two keys
-// that it stands for.
+// held is the text of what a level has of a key. The rate of tps is held by the two
+// keys that it stands for.
 func held(k *key, p *Policies) (string, bool) {
-	if k.kind != "rate" {
+	if k.name != "tps.rate" {
 		return k.get(p)
 	}
 	if p.TPS == nil || p.TPS.Limit == nil || p.TPS.Interval == nil {
@@ -263,9 +318,14 @@ func (k *key) stands() []*key {
 }
 
 // tellsAllowed looks at the fault of a value that is wrong where the key may
-// stand. Of a list it is about one word.
+// stand. Of a list it is about one word, and of rates about one of them.
 func tellsAllowed(t *testing.T, k *key, f Fault) {
 	t.Helper()
+	if k.kind == "rates" {
+		require.NotEmpty(t, f.Problem)
+		require.Contains(t, []string{allowedRates, allowedCaller, allowedRate, "once"}, f.Allowed)
+		return
+	}
 	if k.kind != "list" {
 		require.Equal(t, k.allowed, f.Allowed)
 		require.Empty(t, f.Problem)
@@ -288,6 +348,15 @@ func thinned(k *key, values []string) []string {
 		out = append(out, values[i])
 	}
 	return out
+}
+
+// placed are the values to try at a place: where the key may not stand a few do.
+func placed(k *key, side Side, at level) []string {
+	all := thinned(k, values)
+	if k.on(side) && k.levels&at != 0 {
+		return all
+	}
+	return all[:min(8, len(all)):min(8, len(all))]
 }
 
 var allLevels = []level{atDefaults, atService, atMethod}
@@ -372,7 +441,7 @@ func TestValuesInParams(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range []level{atService, atMethod} {
-				for _, text := range thinned(k, values) {
+				for _, text := range placed(k, side, at) {
 					got, faults := inParams(side, at, k.name, text)
 					policies := got.level(at)
 					value, set := held(k, &policies)
@@ -480,7 +549,7 @@ func checkYAML(t *testing.T, k *key, side Side, at level, doc, faultKey, text st
 	require.Equal(t, text, f.Value, doc)
 	require.NotEmpty(t, f.Allowed)
 	if k.on(side) && k.levels&at != 0 {
-		if f.Problem != "" && k.kind != "list" { // what YAML has to say of it
+		if f.Problem != "" && k.kind != "list" && k.kind != "rates" { // what YAML has to say of it
 			require.Equal(t, k.allowed, f.Allowed)
 			return
 		}
@@ -494,7 +563,7 @@ func TestValuesInYAML(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range allLevels {
-				for _, text := range thinned(k, values) {
+				for _, text := range placed(k, side, at) {
 					quoted := inQuotes(text)
 					if quoted == "" {
 						continue
@@ -513,7 +582,7 @@ func TestValuesInYAMLWithoutQuotes(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range allLevels {
-				for _, text := range thinned(k, values) {
+				for _, text := range placed(k, side, at) {
 					if !plain.MatchString(text) || text == "-" || text == "%" || text == "null" {
 						continue
 					}
@@ -542,7 +611,7 @@ func TestValuesInYAMLParts(t *testing.T) {
 			if !k.hasParts() {
 				continue
 			}
-			part = map[string]string{"breaker": "preset", "fallback": "name"}[parent]
+			part = map[string]string{"breaker": "preset", "fallback": "name", "flow": "rate", "bulkhead": "max"}[parent]
 			if part == "" {
 				part = "limit"
 			}
@@ -596,7 +665,7 @@ func TestNothingForValueInYAML(t *testing.T) {
 				require.Len(t, faults, 1, doc)
 				f := faults[0]
 				assert.Contains(t, f.Key, k.section(), doc)
-				assert.NotEmpty(t, f.Problem, doc)
+				assert.True(t, f.Problem != "" || f.Key == "flow.callers.a", doc)
 				assert.NotEmpty(t, f.Allowed, doc)
 				p := cfg.policies(side, at)
 				_, set := held(k, &p)
@@ -646,6 +715,35 @@ func TestValuesInCode(t *testing.T) {
 		{TPSScopeKey, "cluster", Policies{TPS: &TPS{Scope: "cluster"}}},
 		{TPSScopeKey, "method", Policies{TPS: &TPS{Scope: ScopeMethod}}},
 		{TPSModeKey, "Off", Policies{TPS: &TPS{Mode: "Off"}}},
+		{FlowKey, "2147483648/1s", Policies{Flow: &Flow{Rate: &Rate{1 << 31, time.Second}}}},
+		{FlowKey, "-1/1s", Policies{Flow: &Flow{Rate: &Rate{-1, time.Second}}}},
+		{FlowKey, "0/0s", Policies{Flow: &Flow{Rate: &Rate{}}}},
+		{FlowKey, "5/24h0m0.000000001s", Policies{Flow: &Flow{Rate: &Rate{5, 24*time.Hour + 1}}}},
+		{FlowKey, "5/-1s", Policies{Flow: &Flow{Rate: &Rate{5, -time.Second}}}},
+		{FlowKey, "5/-1m", Policies{Flow: &Flow{Rate: &Rate{5, -time.Minute}}}},
+		{FlowBehaviorKey, "wait", Policies{Flow: &Flow{Behavior: "wait"}}},
+		{FlowMaxQueueKey, "-1ns", Policies{Flow: &Flow{MaxQueue: Of(-time.Nanosecond)}}},
+		{FlowMaxQueueKey, "24h0m0.000000001s", Policies{Flow: &Flow{MaxQueue: Of(24*time.Hour + 1)}}},
+		{FlowWarmUpKey, "999.999999ms", Policies{Flow: &Flow{WarmUp: Of(time.Second - 1)}}},
+		{FlowWarmUpKey, "1h0m0.000000001s", Policies{Flow: &Flow{WarmUp: Of(time.Hour + 1)}}},
+		{FlowColdFactorKey, "1", Policies{Flow: &Flow{ColdFactor: Of(1.0)}}},
+		{FlowColdFactorKey, "100.5", Policies{Flow: &Flow{ColdFactor: Of(100.5)}}},
+		{FlowColdFactorKey, "NaN", Policies{Flow: &Flow{ColdFactor: Of(math.NaN())}}},
+		{FlowColdFactorKey, "+Inf", Policies{Flow: &Flow{ColdFactor: Of(math.Inf(1))}}},
+		{FlowCallersKey, "", Policies{Flow: &Flow{Callers: map[string]Rate{}}}},
+		{FlowCallersKey, "a=1/1s,b=0/0s", Policies{Flow: &Flow{Callers: map[string]Rate{"a": {1, time.Second}, "b": {}}}}},
+		{FlowCallersKey, `""=1/1s`, Policies{Flow: &Flow{Callers: map[string]Rate{"": {1, time.Second}}}}},
+		{FlowCallersKey, `"a=1/s,b"=1/1s`, Policies{Flow: &Flow{Callers: map[string]Rate{"a=1/s,b": {1, time.Second}}}}},
+		{FlowCallersKey, `"a\nb"=1/1s`, Policies{Flow: &Flow{Callers: map[string]Rate{"a\nb": {1, time.Second}}}}},
+		{FlowCallersKey, `"${A}"=1/1s`, Policies{Flow: &Flow{Callers: map[string]Rate{"${A}": {1, time.Second}}}}},
+		{FlowCallersKey, `"` + strings.Repeat("n", 129) + `"=1/1s`, Policies{Flow: &Flow{Callers: map[string]Rate{strings.Repeat("n", 129): {1, time.Second}}}}},
+		{FlowModeKey, "on", Policies{Flow: &Flow{Mode: "on"}}},
+		{BulkheadKey, "2147483648", Policies{Bulkhead: &Bulkhead{Max: Of(1 << 31)}}},
+		{BulkheadQueueKey, "-1", Policies{Bulkhead: &Bulkhead{Queue: Of(-1)}}},
+		{BulkheadMaxWaitKey, "-1s", Policies{Bulkhead: &Bulkhead{MaxWait: Of(-time.Second)}}},
+		{BulkheadRunTimeoutKey, "25h0m0s", Policies{Bulkhead: &Bulkhead{RunTimeout: Of(25 * time.Hour)}}},
+		{BulkheadGroupKey, "a b", Policies{Bulkhead: &Bulkhead{Group: "a b"}}},
+		{BulkheadModeKey, "Off", Policies{Bulkhead: &Bulkhead{Mode: "Off"}}},
 		{BreakerKey, "sentinel", Policies{Breaker: &Breaker{Preset: "sentinel"}}},
 		{BreakerErrorRatioKey, "1.000001", Policies{Breaker: &Breaker{ErrorRatio: Of(WholeRatio + 1)}}},
 		{BreakerErrorRatioKey, "-0.000001", Policies{Breaker: &Breaker{ErrorRatio: Of(Ratio(-1))}}},
@@ -700,7 +798,7 @@ func TestValuesInCode(t *testing.T) {
 			assert.Equal(t, map[level]string{atMethod: "SayHello"}[at], f.Method)
 			assert.Equal(t, k.section(), f.Key)
 			assert.Equal(t, tt.value, f.Value)
-			if k.kind == "list" {
+			if k.kind == "list" || k.kind == "rates" {
 				tellsAllowed(t, k, f)
 			} else {
 				assert.Equal(t, k.allowed, f.Allowed)

@@ -285,6 +285,10 @@ func (p *yamlParser) policies(n *yaml.Node, at where, lv level, below string, ou
 			p.list(value, at, name, k, set)
 			return
 		}
+		if k.kind == "rates" && value.Kind == yaml.MappingNode {
+			p.rates(value, at, name, set)
+			return
+		}
 		p.scalar(value, at, name, k.allowed, set)
 	}
 	p.eachField(n, at, below, func(name string, keyNode, value *yaml.Node) {
@@ -415,4 +419,29 @@ func (p *yamlParser) list(n *yaml.Node, at where, name string, k *key, set func(
 		n = resolveAlias(n.Content[v.at])
 	}
 	p.fault(n, at, name, f)
+}
+
+// rates hands a map of rates, placeholders filled in, to set as one text. Each
+// that is wrong is told, and then none is taken.
+func (p *yamlParser) rates(n *yaml.Node, at where, name string, set func(string) error) {
+	rates, before := map[string]Rate{}, len(p.faults)
+	p.eachField(n, at, name, func(caller string, key, value *yaml.Node) {
+		if !isCaller(caller) {
+			p.fault(key, at, name, Fault{Value: caller, Problem: notA("caller", caller), Allowed: allowedCaller})
+			return
+		}
+		p.scalar(value, at, name+"."+caller, allowedRate, func(s string) (err error) {
+			rates[caller], err = parseRate(s)
+			return err
+		})
+	})
+	if len(p.faults) > before || p.expansion.tooMuch {
+		return
+	}
+	text, _ := joinRates(rates)
+	if err := set(text); err != nil {
+		f := Fault{Value: text, Allowed: allowedRates}
+		f.because(err, "")
+		p.fault(n, at, name, f)
+	}
 }

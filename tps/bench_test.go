@@ -71,3 +71,42 @@ func BenchmarkGiveBack(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPacer is a call whose turn is now.
+func BenchmarkPacer(b *testing.B) {
+	clock := monotonic()
+	for name, w := range map[string]Warming{"even": {}, "warming": {Time: 10 * time.Second, Factor: 3}} {
+		p, err := NewPacer(Quota{Rate: 1_000_000_000, Interval: time.Second}, w, clock)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Pass(clock())
+			}
+		})
+		b.Run(name+"-64", func(b *testing.B) {
+			b.SetParallelism(32)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					p.Pass(clock())
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkWarmUp is a call that is admitted.
+func BenchmarkWarmUp(b *testing.B) {
+	clock := monotonic()
+	l, err := NewWarmUp(Quota{Rate: 1_000_000_000, Interval: time.Second}, Warming{Time: 10 * time.Second, Factor: 3}, clock)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Allow()
+	}
+}

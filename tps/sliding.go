@@ -87,7 +87,18 @@ func (s *Sliding) setLocked(q Quota) {
 	if q.Rate > maxNotes {
 		s.batch = (q.Rate + minBatches - 1) / minBatches
 	}
-	s.notes = make([]note, max(int(min(q.Rate, maxNotes)), s.len))
+	s.roomLocked(q)
+}
+
+// roomLocked makes room for what a quota needs, if there is less.
+func (s *Sliding) roomLocked(q Quota) {
+	n := max(int(min(q.Rate, maxNotes)), s.len)
+	if n <= len(s.notes) {
+		return
+	}
+	old, head := s.notes, s.head
+	s.notes, s.head = make([]note, n), 0
+	copy(s.notes[copy(s.notes, old[head:]):], old[:head])
 }
 
 // Allow is [Limiter.Allow].
@@ -240,10 +251,7 @@ func (s *Sliding) UpdateAt(_ time.Duration, q Quota) error {
 	if s.quota.Rate == q.Rate && s.quota.Interval == q.Interval {
 		return nil
 	}
-	old, head := s.notes, s.head
 	s.setLocked(q)
-	copy(s.notes[copy(s.notes, old[head:]):], old[:head])
-	s.head = 0
 	s.lookLocked()
 	return nil
 }

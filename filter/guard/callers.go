@@ -27,12 +27,16 @@ import (
 
 const (
 	// callerKey is the attachment in which Weir's consumer tells its application's
-	// name, from the first refusal on, as name@service. dubbo passes attachments on
+	// name, from the first refusal on or where the provider asks, as name@service. dubbo passes attachments on
 	// down the call tree by itself: a name that was told to another service is not
 	// that of the caller.
 	callerKey = "weir-caller"
 	// javaCallerKey is the one in which Java Dubbo's consumers tell theirs.
 	javaCallerKey = "remote.application"
+
+	// TellCallerKey is the param by which a provider asks its consumers for their
+	// application's name from the first call on.
+	TellCallerKey = "weir.tell-caller"
 
 	maxCallers = 100
 	// Refusals are told apart one by one up to exactCallers; after that one of
@@ -94,12 +98,7 @@ func (c *Callers) Range(f func(caller string, refused int64)) {
 
 // callerOf is what a call tells of where it comes from. It is not proven.
 func callerOf(service string, inv base.Invocation) string {
-	if text, ok := inv.GetAttachment(callerKey); ok {
-		if name, callee, ok := strings.Cut(text, "@"); ok && callee == service && nameable(name) {
-			return name
-		}
-	}
-	if name, ok := inv.GetAttachment(javaCallerKey); ok && nameable(name) {
+	if name, ok := callerName(service, inv); ok {
 		return name
 	}
 	if addr, ok := inv.GetAttachment(constant.RemoteAddr); ok {
@@ -108,6 +107,22 @@ func callerOf(service string, inv base.Invocation) string {
 		}
 	}
 	return unknownCaller
+}
+
+// Caller is the name of the application that a provider's call says it comes from:
+// that of Weir's consumer or of Java Dubbo's. It is not proven.
+func (s Site) Caller(inv base.Invocation) (name string, ok bool) { return callerName(s.Service, inv) }
+
+func callerName(service string, inv base.Invocation) (string, bool) {
+	if text, ok := inv.GetAttachment(callerKey); ok {
+		if name, callee, ok := strings.Cut(text, "@"); ok && callee == service && nameable(name) {
+			return name, true
+		}
+	}
+	if name, ok := inv.GetAttachment(javaCallerKey); ok && nameable(name) {
+		return name, true
+	}
+	return "", false
 }
 
 // Callers calls f for everything that callers were refused by.

@@ -70,8 +70,10 @@ type consumerSide struct {
 	failover bool
 	// parallel is set when attempts of one call run at the same time.
 	parallel bool
-	// caller is what the provider is told of this application.
+	// caller is what the provider is told of this application, and tells is set when
+	// it wants to know from the first call on.
 	caller any
+	tells  bool
 	// declared is what the provider declares for its consumers.
 	declared *conf.Service
 }
@@ -111,13 +113,14 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 	c.consumer.declared = &declared
 	if app := u.GetParam(constant.ApplicationKey, ""); app != "" && !c.consumer.parallel {
 		c.consumer.caller = app + "@" + c.serviceKey
+		c.consumer.tells = u.GetParam(TellCallerKey, "") == "true"
 	}
 }
 
-// tellCaller tells the provider which application calls it, once one has refused
-// a call: before that nobody asks.
+// tellCaller tells the provider which application calls it, where the provider says
+// that it counts by callers, or once one has refused a call: before that nobody asks.
 func (c *chain) tellCaller(inv base.Invocation) {
-	if c.consumer.caller != nil && c.consumer.ref.Refusing() {
+	if c.consumer.caller != nil && (c.consumer.tells || c.consumer.ref.Refusing()) {
 		inv.SetAttachment(callerKey, c.consumer.caller)
 	}
 }

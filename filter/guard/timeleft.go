@@ -16,6 +16,7 @@ package guard
 
 import (
 	"context"
+	"math"
 	"strings"
 	"time"
 
@@ -30,9 +31,10 @@ import (
 // defaultTimeout is dubbo's, for calls that nobody gave one.
 const defaultTimeout = 3 * time.Second
 
-// timeLeft is how long the call may still take.
-func (c *chain) timeLeft(ctx context.Context, inv base.Invocation) time.Duration {
-	left := c.timeout(inv)
+// timeLeft is how long the call may still take that has waited so long at other
+// steps. A deadline of the context has run on meanwhile, a timeout has not.
+func (c *chain) timeLeft(ctx context.Context, inv base.Invocation, waited time.Duration) time.Duration {
+	left := c.timeout(inv) - waited
 	deadline, ok := ctx.Deadline()
 	switch {
 	case !ok:
@@ -41,6 +43,30 @@ func (c *chain) timeLeft(ctx context.Context, inv base.Invocation) time.Duration
 		return time.Until(deadline) // a timeout counts only where the context has none
 	}
 	return min(left, time.Until(deadline))
+}
+
+// timeLeftHere is how long a provider's call may still take: until its context's
+// deadline, and on the dubbo protocol as long as its caller waits in all, which is more
+// than is left. dubbo-go's client says 0 for its default, also at every retry of a call
+// that had a timeout. Where neither is known there is no bound.
+func (c *chain) timeLeftHere(ctx context.Context, inv base.Invocation, waited time.Duration) time.Duration {
+	left := time.Duration(math.MaxInt64)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = time.Until(deadline)
+	}
+	if c.protocol != constant.DubboProtocol {
+		return left
+	}
+	if text, ok := inv.GetAttachment(constant.TimeoutKey); ok {
+		d, ok := parseTimeout(text)
+		switch {
+		case ok && d > 0:
+			left = min(left, d-waited)
+		case ok:
+			left = min(left, defaultTimeout-waited)
+		}
+	}
+	return left
 }
 
 // timeout is what the protocol gives an attempt whose context has no deadline,

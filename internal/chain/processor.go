@@ -153,6 +153,12 @@ func (p *Processor) settle(view *conf.View, side conf.Side, service conf.Service
 		return
 	}
 	declared := map[string]guard.Declared{}
+	for _, method := range append([]string{""}, methods...) {
+		if len(view.Resolve(side, service, method, parsed).Flow.Callers) > 0 {
+			declared[guard.TellCallerKey] = guard.Declared{Value: "true"}
+			u.SetParam(guard.TellCallerKey, "true")
+		}
+	}
 	for name, value := range view.DeclareParams(service, methods, params) {
 		former, had := params[name]
 		declared[name] = guard.Declared{Value: value, Former: former, Had: had}

@@ -19,7 +19,9 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/activelimit"
+	"github.com/weir-go/weir/filter/bulkhead"
 	"github.com/weir-go/weir/filter/executelimit"
+	"github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
@@ -55,6 +57,23 @@ func (s limitState) fuller(o limitState) bool {
 // of its own.
 const ScopeAddress = "address"
 
+// ScopeCaller is the scope label of those limits of a flow that each are for one caller.
+const ScopeCaller = "caller"
+
+// ScopeGroup is the scope label of a bulkhead that methods share. Its method label is
+// the group's name, and its service label [AnyService].
+const (
+	ScopeGroup = "group"
+	AnyService = "*"
+)
+
+func bulkheadLabels(k bulkhead.Key) limitKey {
+	if k.Group != "" {
+		return limitKey{site{k.Side.String(), AnyService, k.Group}, bulkhead.Policy, ScopeGroup, ""}
+	}
+	return limitKey{site{k.Side.String(), k.Service, k.Method}, bulkhead.Policy, string(conf.ScopeMethod), ""}
+}
+
 // limitsOf are all limits of a runtime. What has the same labels, the addresses
 // and references that a consumer's limits are kept for, is told by the fullest of
 // them; those that wait are summed up.
@@ -78,6 +97,9 @@ func limitsOf(rt *guard.Runtime, now time.Duration) map[limitKey]limitState {
 		add(limitKey{site{conf.Consumer.String(), k.Service, k.Method}, activelimit.Policy, ScopeAddress, ""},
 			limitState{limit: q.Limit(), used: q.Inflight(), waiting: q.Waiting()})
 	})
+	bulkhead.Queues(rt, func(k bulkhead.Key, q *concurrency.Queue) {
+		add(bulkheadLabels(k), limitState{limit: q.Limit(), used: q.Inflight(), waiting: q.Waiting()})
+	})
 	tpslimit.Limiters(rt, func(k tpslimit.Key, _ conf.Algorithm, l tps.Limiter) {
 		s := l.Stats(now)
 		most := s.Rate
@@ -87,18 +109,34 @@ func limitsOf(rt *guard.Runtime, now time.Duration) map[limitKey]limitState {
 		add(limitKey{site{k.Side.String(), k.Service, k.Method}, tpslimit.Policy, string(conf.ScopeInstance), ""},
 			limitState{limit: most, used: max(most-s.Left, 0), interval: s.Interval})
 	})
+	flowcontrol.Flows(rt, func(f flowcontrol.Flow) {
+		scope := string(conf.ScopeInstance)
+		if f.Caller != "" {
+			scope = ScopeCaller
+		}
+		add(limitKey{site{f.Side.String(), f.Service, f.Method}, flowcontrol.Policy, scope, ""},
+			limitState{limit: f.Quota.Rate, used: f.Used, waiting: f.Waiting, interval: f.Quota.Interval})
+	})
 	return out
 }
 
 func (c *Collector) limits(out sender) {
+	type queue struct {
+		site
+		guard string
+	}
+	waits := map[queue]int64{}
 	for k, s := range limitsOf(c.runtime, guard.Now()) {
 		out.gauge(limit, float64(s.limit), k.labels()...)
 		out.gauge(limitUsed, float64(s.used), k.labels()...)
-		switch k.guard {
-		case tpslimit.Policy:
+		if s.interval > 0 {
 			out.gauge(interval, s.interval.Seconds(), k.labels()...)
-		case activelimit.Policy:
-			out.gauge(waiting, float64(s.waiting), k.Side, k.Service, k.Method, k.guard)
 		}
+		if k.guard == activelimit.Policy || k.guard == flowcontrol.Policy || k.guard == bulkhead.Policy {
+			waits[queue{k.site, k.guard}] += s.waiting
+		}
+	}
+	for k, n := range waits {
+		out.gauge(waiting, float64(n), k.Side, k.Service, k.Method, k.guard)
 	}
 }
