@@ -19,6 +19,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -85,6 +86,12 @@ type method struct {
 	// clock is set when a step asks for the time, and starts when one wants to know
 	// that the call runs.
 	clock, starts bool
+	// path is how a provider's calls run: with so many steps, or pathBounded.
+	path int
+	// runFor is how long a call may run before its caller is answered, and overtime the
+	// text of that; 0 is as long as it takes.
+	runFor   time.Duration
+	overtime string
 	// unary is set once a consumer has called the method as one that is no stream.
 	unary atomic.Bool
 }
@@ -196,6 +203,7 @@ func (c *chain) newMethod(name string) *method {
 		m.clock = m.clock || s.Clock
 		m.starts = m.starts || s.Start != nil
 	}
+	m.boundRun()
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats
 	if c.primary && mode != conf.Off && (limited || wanted != nil && *wanted) {
