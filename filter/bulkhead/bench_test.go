@@ -75,6 +75,15 @@ func BenchmarkAdmitted(b *testing.B) {
 	}
 }
 
+// BenchmarkRunTimeout is what it costs to run calls apart.
+func BenchmarkRunTimeout(b *testing.B) {
+	invoke := fixed(b, newChain(b, conf.Provider, "tri", params{"bulkhead": "100", "bulkhead.run-timeout": "1m", "weir.stats": "false"}))
+	b.ReportAllocs()
+	for b.Loop() {
+		invoke()
+	}
+}
+
 func BenchmarkRefused(b *testing.B) {
 	for name, own := range map[string]params{
 		"executes": {"executes": "1"},

@@ -37,6 +37,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	_ "github.com/weir-go/weir/filter/activelimit"
 	"github.com/weir-go/weir/filter/bulkhead"
+	_ "github.com/weir-go/weir/filter/circuitbreaker"
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	_ "github.com/weir-go/weir/filter/tpslimit"

@@ -72,6 +72,7 @@ func steps(site guard.Site) []guard.Step {
 		site.Runtime().Warn(warning)
 	}
 	step := guard.Step{Policy: Policy, Rank: guard.RankSlot, Look: s.look, Take: s.takeNow, Release: s.release}
+	step.RunFor = b.RunTimeout
 	if b.Queue > 0 || b.Group != "" {
 		// In a group the queue may be another's, and what holds changes with others.
 		s.maxWait = b.MaxWait
@@ -85,6 +86,7 @@ func steps(site guard.Site) []guard.Step {
 	s.late, s.cancelled = s.refusal(call.ReasonWaitTimeout, int64(b.Max)), s.refusal(call.ReasonCancelled, int64(b.Max))
 	if b.Mode == conf.Observe {
 		step.Observe, step.Take, step.Release = true, s.observe, s.releaseObserved
+		step.RunFor = 0
 	}
 	return []guard.Step{step}
 }

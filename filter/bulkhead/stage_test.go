@@ -307,6 +307,12 @@ func TestTheWaitEndsWithTheCall(t *testing.T) {
 		assert.Zero(t, e.Waited)
 
 		if protocol == "dubbo" {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*ms)
+			defer cancel()
+			start = time.Now()
+			inv := invocation.NewRPCInvocation("Echo", nil, map[string]any{constant.TimeoutKey: "40ms"})
+			refused(t, c.invoke(ctx, inv, answer).Error())
+			assert.Equal(t, 20*ms, time.Since(start), "the nearer of both")
 			// A consumer's deadline is what its invoker makes of the timeout, which for 0 is
 			// dubbo's default, too.
 			for text, d := range map[string]time.Duration{"40": 40 * ms, "50ms": 50 * ms, "0": 3000 * ms} {

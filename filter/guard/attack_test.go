@@ -448,7 +448,7 @@ func TestAttackAHandlerThatReturnsTheConsumersWrapperIsNotRetriedUpstream(t *tes
 	for _, params := range []map[string]string{nil, {"executes": "10"}} {
 		c := provider(params)
 		e := call.NewRejectError(call.RejectError{Guard: "executes", Resource: guard.ServiceOf(c.url).String() + "#SayHello", Reason: "concurrency"}, nil)
-		for _, err := range []error{&retry.Last{Refusal: e}, fmt.Errorf("x: %w", &retry.Last{Refusal: e}), errors.Join(errors.New("x"), e)} {
+		for _, err := range []error{&retry.Last{Err: e}, fmt.Errorf("x: %w", &retry.Last{Err: e}), errors.Join(errors.New("x"), e)} {
 			res := c.call("SayHello", func(context.Context, base.Invocation) result.Result { return &result.RPCResult{Err: err} })
 			var te *triple_protocol.Error
 			require.ErrorAs(t, res.Error(), &te)

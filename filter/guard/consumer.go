@@ -278,17 +278,22 @@ func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invo
 		// never typed.
 		return call.Rejected
 	}
+	ref := c.consumer.ref
 	e, ok := decodeWire(err)
 	if !ok && textual[c.protocol] {
 		e, ok = decodeText(textOf(err))
 	}
 	if !ok {
+		if c.primary && cameOvertime(err) {
+			// The call still runs there: it must not be run again elsewhere.
+			res.SetError(ref.Ends(err))
+		}
 		return consumerOutcome(ctx, err, m != nil && m.policy.BusinessErrorsFail)
 	}
 	if c.primary {
 		traceRefusal(ctx, e, true)
 	}
-	ref, own := c.consumer.ref, ownRefusal(e, c.service, methodName(inv))
+	own := ownRefusal(e, c.service, methodName(inv))
 	switch {
 	case !c.primary && own:
 		return call.Rejected

@@ -81,11 +81,7 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 		return c.attempt(ctx, next, inv)
 	}
 	m := c.lookup(inv)
-	n := len(m.steps)
-	if m.asksAgain {
-		n = few // the paths for less do not
-	}
-	switch n {
+	switch m.path {
 	case 0:
 		return m.count(ctx, next, inv)
 	case 1:
@@ -94,6 +90,8 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 		return m.pair(ctx, next, inv)
 	case 3:
 		return m.trio(ctx, next, inv)
+	case pathBounded:
+		return m.bounded(ctx, next, inv)
 	}
 	return m.several(ctx, next, inv)
 }

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -87,6 +88,12 @@ type method struct {
 	// clock is set when a step asks for the time, starts when one wants to know that
 	// the call runs, and asksAgain when one does so after a wait.
 	clock, starts, asksAgain bool
+	// path is how a provider's calls run: with so many steps, or pathBounded.
+	path int
+	// runFor is how long a call may run before its caller is answered, and overtime the
+	// text of that; 0 is as long as it takes.
+	runFor   time.Duration
+	overtime string
 	// unary is set once a consumer has called the method as one that is no stream.
 	unary atomic.Bool
 }
@@ -200,6 +207,7 @@ func (c *chain) newMethod(name string) *method {
 		m.starts = m.starts || s.Start != nil
 		m.asksAgain = m.asksAgain || s.Again != nil
 	}
+	m.boundRun()
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats
 	if c.primary && mode != conf.Off && (limited || wanted != nil && *wanted) {
@@ -209,6 +217,9 @@ func (c *chain) newMethod(name string) *method {
 	// On the dubbo protocol a provider finds out by the time alone that an answer was late.
 	byTime := c.side == conf.Provider && c.protocol == constant.DubboProtocol
 	m.asksAgain = m.asksAgain && slices.ContainsFunc(m.steps, func(s Step) bool { return s.Waits })
+	if m.asksAgain && m.path != pathBounded {
+		m.path = few // the paths of fewer steps do not ask again
+	}
 	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && (byTime || !s.Untimed) })
 	return m
 }

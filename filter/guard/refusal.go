@@ -60,7 +60,7 @@ func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 		r.err = newWireRefusal(reject)
 		r.callers = s.runtime.callers.Get(CallersKey{s.Service, e.Guard}, func() *Callers { return &Callers{} })
 	} else {
-		r.last = &retry.Last{Refusal: reject}
+		r.last = &retry.Last{Err: reject}
 	}
 	r.counter = s.runtime.rejections(RejectionKey{
 		Side: s.Side.String(), Service: s.Service, Method: s.Method, Guard: e.Guard, Reason: e.Reason,
@@ -80,7 +80,7 @@ func (r *Refusal) With(e call.RejectError, cause error) *Refusal {
 	if r.last == nil {
 		out.err = newWireRefusal(reject)
 	} else {
-		out.last = &retry.Last{Refusal: reject}
+		out.last = &retry.Last{Err: reject}
 	}
 	return out
 }
@@ -208,10 +208,13 @@ func (r *Rejections) WouldReject() int64 { return r.wouldReject.Load() }
 
 // DubboException turns the refusal that a Guard made or stamped into the
 // exception that the dubbo protocol carries: a class that Java readers know, and
-// the refusal's text. A typed refusal that no Guard has seen is left to dubbo.
+// the refusal's text; and the answer to a call that runs too long into a timeout. A typed refusal that no Guard has seen is left to dubbo.
 func DubboException(err error) (class, message string, ok bool) {
 	w, ok := asWireRefusal(err)
 	if !ok {
+		if o, late := asOvertime(err); late {
+			return overtimeClass, o.text, true
+		}
 		return "", "", false
 	}
 	return rpcExceptionClass, w.reject.Error(), true

@@ -93,6 +93,11 @@ type Step struct {
 	// Waits tells that Take may wait. Its plan is then made again as soon as the
 	// configuration changes, for those who wait.
 	Waits bool
+	// RunFor, where it is more than 0, is how long a provider's call may run: then its
+	// caller is answered with a timeout and its context cancelled. Steps with Ended are
+	// told at once, and the others' permits are released when it really ends. Streams
+	// are left alone.
+	RunFor time.Duration
 	// PerInstance tells that the limit belongs to the provider's address: under
 	// failover another instance may be tried after a refusal. A consumer's.
 	PerInstance bool

@@ -19,10 +19,13 @@ package bulkhead
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/client"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir"
@@ -239,5 +242,101 @@ func TestMoreRoomReachesThoseWhoWait(t *testing.T) {
 		eventually(t, "provider", group, "SayHello", 4, 1)
 		p.Handler.Open("g")
 		require.Zero(t, harness.Failed(in.Wait(t)))
+	})
+}
+
+// outcomes are how calls of a group's SayHello ended on a side.
+func outcomes(side, group string) map[string]int64 {
+	sum := map[string]int64{}
+	for _, m := range weir.Snapshot().Methods {
+		if m.Side == side && m.Service == serviceOf(group) && m.Method == "SayHello" && m.Figures != nil {
+			for k, n := range m.Figures.Outcomes {
+				sum[k] += n
+			}
+		}
+	}
+	return sum
+}
+
+// A call that runs too long is answered, once, with a timeout on both sides; it is not
+// run again, and its slot is free when it has ended.
+func TestACallThatRunsTooLong(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, protocol string) {
+		p := harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol, Params: map[string]string{
+			"bulkhead": "1", "bulkhead.run-timeout": "50ms",
+		}})
+		gone := make(chan struct{})
+		p.Handler.Func = func(ctx context.Context, _, arg string) (string, error) {
+			if arg == "quick" {
+				return arg, nil
+			}
+			<-ctx.Done()
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-gone:
+					panic("late")
+				case <-tick.C: // what is answered shares nothing with it
+					headers(ctx, "late")
+				}
+			}
+		}
+		c := harness.Dial(t, harness.ConsumerConfig{Providers: []harness.Endpoint{p.Endpoint}, Params: map[string]string{"weir.stats": "true"}})
+		_, err := c.SayHello(background, "slow")
+		require.ErrorContains(t, err, "bulkhead")
+		require.ErrorContains(t, err, "deadline exceeded")
+		require.False(t, weir.IsRejected(err), "it did run")
+		_, err = c.SayHello(background, "quick")
+		require.Error(t, refused(t, err, p.Group, call.ReasonConcurrency, 1))
+		require.Equal(t, 1, p.Handler.Stats("SayHello").Total, "failover has not run it again")
+		require.EqualValues(t, 1, outcomes("provider", p.Group)["timeout"])
+		require.EqualValues(t, 1, outcomes("consumer", p.Group)["timeout"])
+		close(gone)
+		eventually(t, "provider", p.Group, "SayHello", 0, 0)
+		text, err := c.SayHello(background, "quick")
+		require.NoError(t, err)
+		require.Equal(t, "quick", text)
+	})
+}
+
+// headers sets all that a handler may set.
+func headers(ctx context.Context, value string) {
+	_ = triple_protocol.SetHeader(ctx, http.Header{"X-Head": {value}}) // not on the dubbo protocol
+	_ = triple_protocol.SetTrailer(ctx, http.Header{"X-Trail": {value}})
+	triple_protocol.AppendToOutgoingContext(ctx, "x-out", value)
+	if attachments, ok := ctx.Value(constant.AttachmentKey).(map[string]any); ok {
+		attachments["x-attached"] = value
+	}
+}
+
+// With a run-timeout that is not met nothing differs, headers and streams included.
+func TestARunTimeoutThatIsNotMet(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, protocol string) {
+		p := harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol, Params: map[string]string{
+			"bulkhead": "9", "bulkhead.run-timeout": "1m",
+		}})
+		c := p.Dial(t)
+		text, err := c.SayHello(background, "x")
+		require.NoError(t, err)
+		require.Equal(t, "hello x", text)
+		_, err = c.SayHello(background, harness.Fail("broken"))
+		require.ErrorContains(t, err, "broken")
+		p.Handler.Func = func(ctx context.Context, _, arg string) (string, error) {
+			headers(ctx, arg)
+			return arg, nil
+		}
+		if protocol == harness.Triple {
+			var trailer http.Header
+			_, err = c.SayHello(background, "there", client.WithResponseTrailer(&trailer))
+			require.NoError(t, err)
+			require.Equal(t, []string{"there"}, trailer["X-Trail"])
+			require.Equal(t, []string{"there"}, trailer["X-Out"])
+		}
+		p.Handler.Func = nil
+		left, err := c.SayHello(background, harness.Left)
+		require.NoError(t, err)
+		require.NotEqual(t, "none", left, "its caller's deadline is there")
+		eventually(t, "provider", p.Group, "SayHello", 0, 0)
 	})
 }

@@ -114,7 +114,7 @@ func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker
 	if err := res.Error(); err != nil {
 		var last *Last
 		if errors.As(err, &last) && last != nil {
-			res.SetError(last.Refusal)
+			res.SetError(last.Err)
 		}
 		if ref.Answerer != nil {
 			return ref.Answerer.Answer(ctx, caller, res)
@@ -193,31 +193,34 @@ func (r *Reference) nested() bool { return r.interceptors.Load() > 1 }
 
 // Final wraps a refusal so that failover's loop ends with it. Where no
 // interceptor would unwrap it, it is returned as it is.
-func (r *Reference) Final(e *call.RejectError) error {
+func (r *Reference) Final(e *call.RejectError) error { return r.Ends(e) }
+
+// Ends is Final for an error that is no refusal.
+func (r *Reference) Ends(err error) error {
 	if r.Armed() {
-		return &Last{e}
+		return &Last{err}
 	}
-	return e
+	return err
 }
 
 // Armed reports whether somebody outside of failover's loop unwraps a [Last].
 func (r *Reference) Armed() bool { return r.interceptors.Load() > 0 }
 
-// Last is a refusal that is not to be retried. Failover goes on after every
+// Last is a refusal, or another error, that is not to be retried. Failover goes on after every
 // error but a business error that came over the wire, so that is what it looks
 // like to errors.As.
 type Last struct {
-	Refusal *call.RejectError
+	Err error
 }
 
 // bizWire is the only error that ends failover's loop.
 var bizWire = triple_protocol.NewWireError(triple_protocol.CodeBizError, call.ErrRejected)
 
-// Error is the refusal's text.
-func (l *Last) Error() string { return l.Refusal.Error() }
+// Error is the error's text.
+func (l *Last) Error() string { return l.Err.Error() }
 
-// Unwrap is the refusal.
-func (l *Last) Unwrap() error { return l.Refusal }
+// Unwrap is the error.
+func (l *Last) Unwrap() error { return l.Err }
 
 // As shows the business error to dubbo's loop.
 func (l *Last) As(target any) bool {
