@@ -188,6 +188,7 @@ func (c *chain) newMethod(name string) *method {
 	}
 	limited = limited || len(m.steps) > 0
 	slices.SortStableFunc(m.steps, func(a, b Step) int { return cmp.Compare(a.Rank, b.Rank) })
+	m.steps = withLooks(m.steps)
 	if len(m.steps) > maxSteps {
 		panic("weir: more steps in one plan than a call keeps permits for")
 	}
@@ -208,6 +209,25 @@ func (c *chain) newMethod(name string) *method {
 	byTime := c.side == conf.Provider && c.protocol == constant.DubboProtocol
 	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && (byTime || !s.Untimed) })
 	return m
+}
+
+// withLooks has those steps that could refuse a call after it has waited look before
+// it does.
+func withLooks(steps []Step) []Step {
+	wait := slices.IndexFunc(steps, func(s Step) bool { return s.Waits && !s.Observe })
+	if wait < 0 {
+		return steps
+	}
+	var looks []Step
+	for _, s := range steps[wait+1:] {
+		if s.Look != nil && !s.Observe {
+			looks = append(looks, Step{
+				Policy: s.Policy, Rank: RankLook, PerInstance: s.PerInstance,
+				Take: func(c Call) (Permit, *Refusal) { return Permit{}, s.Look(c) },
+			})
+		}
+	}
+	return slices.Insert(steps, wait, looks...)
 }
 
 // providerParams reads the limits in a provider's URL. Of several exports of a
