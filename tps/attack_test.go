@@ -285,7 +285,7 @@ func TestWarmUpThatHasCooledMeetsMany(t *testing.T) {
 // and the rate passes the limit at which it does.
 func TestWarmUpOfLargeRates(t *testing.T) {
 	for seed := range uint64(3) {
-		r := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // a test's
+		r := rand.New(rand.NewPCG(seed, 9))
 		const rate = 9000
 		l := newWarmUp(t, rate, time.Second, tps.Warming{Time: 5 * time.Second, Factor: 3})
 		var at []time.Duration

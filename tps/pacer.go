@@ -167,11 +167,11 @@ func (p *Pacer) turnAwayLocked(now time.Duration) {
 
 // turnLocked is when the turn of the n-th that waits is, from 0.
 func (p *Pacer) turnLocked(n int64) time.Duration {
-	high, low := bits.Mul64(uint64(n), uint64(p.spacing.Load())) //nolint:gosec // neither is negative
+	high, low := bits.Mul64(uint64(n), uint64(p.spacing.Load()))
 	if high != 0 || low > farthest {
 		low = farthest
 	}
-	return p.due + time.Duration(low) //nolint:gosec // at most farthest
+	return p.due + time.Duration(low)
 }
 
 // Pass lets a call pass if its turn is now, and returns a ticket to give it back
@@ -199,7 +199,7 @@ func (p *Pacer) Pass(now time.Duration) (ticket uint32, ok bool) {
 const noTurn = 0
 
 // ticketOf is what is left of a turn's time to know it by: 24 bits.
-func ticketOf(at time.Duration) uint32 { return max(uint32(at)&(1<<24-1), noTurn+1) } //nolint:gosec // it is cut
+func ticketOf(at time.Duration) uint32 { return max(uint32(at)&(1<<24-1), noTurn+1) }
 
 // advance begins the step of now.
 func (p *Pacer) advance(now time.Duration) {
