@@ -310,3 +310,27 @@ func TestWarmUpOfLargeRates(t *testing.T) {
 		require.Greater(t, full, rate*97/100, "and it reaches its rate")
 	}
 }
+
+// The steps of a warm-up move turns a little. Nobody who waits is refused for that.
+func TestPacerRefusesNobodyForCoolingALittle(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		l := newLane(t, 10, time.Second, time.Second, ten)
+		var passed atomic.Int64
+		for range 6000 { // ten minutes, in most of which there are more than may wait
+			l.wg.Go(func() {
+				turn, err := l.p.Wait(context.Background(), l.now(), l.most)
+				if err == nil {
+					passed.Add(1)
+				} else {
+					assert.False(t, turn.Queued)
+				}
+			})
+			pause(60 * ms)
+			if l.now()%(20*time.Second) < 60*ms {
+				pause(700 * ms)
+			}
+		}
+		l.wg.Wait()
+		require.Greater(t, passed.Load(), int64(3000))
+	})
+}

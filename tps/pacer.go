@@ -119,13 +119,17 @@ func (p *Pacer) Update(q Quota, w Warming) error {
 		p.stepEnds.Store(never)
 		p.heat = heat{}
 		p.spaceLocked(spacingOf(float64(q.Interval) / float64(q.Rate)))
-		return nil
+	} else {
+		if !was {
+			p.stepEnds.Store(0) // the first call begins the first step
+		}
+		p.heat = newHeat(q, w).like(p.heat)
+		p.spaceLocked(spacingOf(float64(time.Second) / p.heat.now()))
 	}
-	if !was {
-		p.stepEnds.Store(0) // the first call begins the first step
+	if p.list.head != nil {
+		p.turnAwayLocked()
+		p.restLocked(p.clock())
 	}
-	p.heat = newHeat(q, w).like(p.heat)
-	p.spaceLocked(spacingOf(float64(time.Second) / p.heat.now()))
 	return nil
 }
 
@@ -142,15 +146,12 @@ func (p *Pacer) spaceLocked(d time.Duration) {
 	// A turn that would have been earlier is now: the next are counted from there.
 	now := p.clock()
 	p.due = max(p.due+d-old, min(p.due, now))
-	if d > old {
-		p.turnAwayLocked(now)
-	}
-	p.restLocked(now)
+	p.armLocked(now)
 }
 
 // turnAwayLocked refuses those whose turn would come too late now. Those behind move
 // up.
-func (p *Pacer) turnAwayLocked(now time.Duration) {
+func (p *Pacer) turnAwayLocked() {
 	n := int64(0)
 	for w := p.list.head; w != nil; {
 		next := w.next

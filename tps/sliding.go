@@ -90,6 +90,13 @@ func (s *Sliding) setLocked(q Quota) {
 	s.roomLocked(q)
 }
 
+// room makes room for a quota that is to come, so that none is made on the path of a call.
+func (s *Sliding) room(q Quota) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.roomLocked(q)
+}
+
 // roomLocked makes room for what a quota needs, if there is less.
 func (s *Sliding) roomLocked(q Quota) {
 	n := max(int(min(q.Rate, maxNotes)), s.len)

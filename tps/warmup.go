@@ -58,10 +58,7 @@ func NewWarmUp(q Quota, w Warming, clock Clock) (*WarmUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One that becomes warm needs no more room.
-	sliding.mu.Lock()
-	sliding.roomLocked(q)
-	sliding.mu.Unlock()
+	sliding.room(q) // for when it is warm
 	l.sliding = sliding
 	return l, nil
 }
@@ -150,7 +147,9 @@ func (l *WarmUp) UpdateWarming(q Quota, w Warming) error {
 	}
 	l.quota, l.warming = q, w
 	l.heat = newHeat(q, w).like(l.heat)
-	return l.sliding.Update(l.heat.quota(q))
+	l.sliding.room(q)
+	l.sliding.setQuota(l.heat.quota(q))
+	return nil
 }
 
 // Stats is [Limiter.Stats]. Its quota is what holds at the moment.
