@@ -121,7 +121,10 @@ func consumer(t *testing.T, params map[string]string) *chain {
 	c := &chain{rt: rt, guard: guard.New(rt, conf.Consumer), url: newURL("tri", service, params)}
 	parsed := conf.ParseParams(conf.Consumer, service, params)
 	require.Empty(t, parsed.Faults)
-	c.url.SetAttribute(retry.AttributeKey, retry.NewReference(&parsed.Service))
+	ref := retry.NewReference(&parsed.Service)
+	ref.Application = params["application"]
+	c.url.SetAttribute(retry.AttributeKey, ref)
+	c.url.SetParam("application", "provider") // dubbo merges the provider's over it
 	return c
 }
 
