@@ -67,15 +67,19 @@ func newHeat(q Quota, w Warming) heat {
 	h.warning = warm / (w.Factor - 1)
 	h.most = h.warning + 2*warm/(1+w.Factor)
 	h.slope = (w.Factor - 1) / h.rate / (h.most - h.warning)
-	h.step = max(shortestStep, q.Interval, time.Duration(float64(time.Second)/h.cold))
+	h.step = max(shortestStep, q.Interval, spacingOf(float64(time.Second)/h.cold))
 	h.stored = h.most
 	return h
 }
 
-// like is h with the warmth of another.
+// like is h with the warmth of another: what is warm, or cold, is so by either's line.
 func (h heat) like(o heat) heat {
-	if o.most > 0 {
-		h.stored = h.most * o.stored / o.most
+	switch {
+	case o.most <= 0:
+	case o.stored <= o.warning:
+		h.stored = h.warning * o.stored / o.warning
+	default:
+		h.stored = h.warning + (h.most-h.warning)*(o.stored-o.warning)/(o.most-o.warning)
 	}
 	return h
 }
@@ -92,12 +96,16 @@ func (h *heat) pass(steps int64, calls float64) {
 func (h *heat) cool(steps, calls float64) {
 	seconds := steps * h.step.Seconds()
 	// A whole call more or less in a step is no sign of few calls.
-	few := calls < math.Floor(h.cold*seconds)
-	if h.stored < h.warning || h.stored > h.warning && few {
+	few := calls < math.Floor(h.cold*seconds+exact)
+	// Sentinel's limits never cool from the very line.
+	if h.stored <= h.warning || few {
 		h.stored = min(h.stored+seconds*h.rate, h.most)
 	}
 	h.stored = max(h.stored-calls, 0)
 }
+
+// exact makes up for a whole number that is not quite one.
+const exact = 1e-9
 
 // now is the rate that holds, in calls per second: never 0, never more than the
 // full one.
@@ -114,7 +122,6 @@ func (h *heat) quota(q Quota) Quota {
 	if h.stored <= h.warning {
 		return q
 	}
-	const exact = 1e-9 // a whole number that is not quite one
 	if n := int64(h.now()*q.Interval.Seconds() + exact); n >= 1 {
 		q.Rate = min(n, q.Rate)
 		return q

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,8 +46,9 @@ func (waitTooLong) Unwrap() error { return ErrLimitReached }
 // not usable.
 type Pacer struct {
 	clock Clock
-	// next is when the next call may pass, or occupied while others wait.
-	next    atomic.Int64
+	// last is the turn of the call that passed last, or occupied while others wait.
+	// The next may pass when the spacing is over, whatever that has become by then.
+	last    atomic.Int64
 	spacing atomic.Int64
 	// stepEnds is when the step of the warm-up ends, never without one.
 	stepEnds atomic.Int64
@@ -63,12 +65,19 @@ type Pacer struct {
 	list  turns
 	timer *time.Timer
 	open  bool
-	idle  sync.Pool
+	// idle has turns to use again. It belongs to the pacer because channels and timers
+	// of one synctest bubble must not get into another.
+	idle sync.Pool
 }
 
 const (
-	occupied = math.MaxInt64
-	never    = math.MaxInt64
+	nobodyYet = math.MinInt64 / 2
+	occupied  = math.MaxInt64
+	never     = math.MaxInt64
+	// longest is what spacings are cut to, 36 years, and farthest, 146 years, how far
+	// turns are told: so no sum of them and of a reading of the clock overflows.
+	longest  = 1 << 60
+	farthest = 1 << 62
 	// catchUp is how much of what the machine was late the schedule makes good.
 	catchUp = 10 * time.Millisecond
 )
@@ -78,6 +87,7 @@ const (
 // see [WarmUp]. The error is that of [Quota.Validate] or [Warming.Validate].
 func NewPacer(q Quota, w Warming, clock Clock) (*Pacer, error) {
 	p := &Pacer{clock: clock}
+	p.last.Store(nobodyYet)
 	p.stepEnds.Store(never)
 	if err := p.Update(q, w); err != nil {
 		return nil, err
@@ -86,8 +96,8 @@ func NewPacer(q Quota, w Warming, clock Clock) (*Pacer, error) {
 }
 
 // Update changes the rate. It holds for the next call and for those that wait: the
-// time since the last that passed counts, and the order stays. A pacer that was
-// warm stays so. The error is that of [NewPacer], and nothing changes then.
+// time since the last that passed counts, and the order stays. Those whose turn
+// would come too late now are refused at once. A pacer that was warm stays so. The error is that of [NewPacer], and nothing changes then.
 func (p *Pacer) Update(q Quota, w Warming) error {
 	if err := q.Validate(); err != nil {
 		return err
@@ -109,36 +119,60 @@ func (p *Pacer) Update(q Quota, w Warming) error {
 		p.stepEnds.Store(never)
 		p.heat = heat{}
 		p.spaceLocked(spacingOf(float64(q.Interval) / float64(q.Rate)))
-		return nil
+	} else {
+		if !was {
+			p.stepEnds.Store(0) // the first call begins the first step
+		}
+		p.heat = newHeat(q, w).like(p.heat)
+		p.spaceLocked(spacingOf(float64(time.Second) / p.heat.now()))
 	}
-	if !was {
-		p.stepEnds.Store(0) // the first call begins the first step
+	if p.list.head != nil {
+		p.turnAwayLocked()
+		p.restLocked(p.clock())
 	}
-	p.heat = newHeat(q, w).like(p.heat)
-	p.spaceLocked(spacingOf(float64(time.Second) / p.heat.now()))
 	return nil
 }
 
 func spacingOf(ns float64) time.Duration {
-	return time.Duration(math.Ceil(ns - 1e-6))
+	return time.Duration(min(math.Ceil(ns-1e-6), longest))
 }
 
 // spaceLocked changes the spacing, for those that wait as well.
 func (p *Pacer) spaceLocked(d time.Duration) {
 	old := time.Duration(p.spacing.Swap(int64(d)))
-	if p.list.head != nil {
-		// A turn that would have been earlier is now: the next are counted from there.
-		now := p.clock()
-		p.due = max(p.due+d-old, min(p.due, now))
-		p.armLocked(now)
+	if p.list.head == nil || d == old {
 		return
 	}
-	for old != 0 {
-		n := p.next.Load()
-		if n == 0 || p.next.CompareAndSwap(n, n+int64(d-old)) {
-			return
+	// A turn that would have been earlier is now: the next are counted from there.
+	now := p.clock()
+	p.due = max(p.due+d-old, min(p.due, now))
+	p.armLocked(now)
+}
+
+// turnAwayLocked refuses those whose turn would come too late now. Those behind move
+// up.
+func (p *Pacer) turnAwayLocked() {
+	n := int64(0)
+	for w := p.list.head; w != nil; {
+		next := w.next
+		if late := p.turnLocked(n) - w.until; late > 0 {
+			w.late = late
+			p.list.remove(w)
+			w.granted <- struct{}{}
+		} else {
+			n++
 		}
+		w = next
 	}
+}
+
+// turnLocked is when the turn of the n-th that waits is, from 0.
+func (p *Pacer) turnLocked(n int64) time.Duration {
+	high, low := bits.Mul64(uint64(n), uint64(p.spacing.Load()))
+	if high != 0 || low > farthest {
+		low = farthest
+	}
+	return p.due + time.Duration(low)
 }
 
 // Pass lets a call pass if its turn is now, and returns a ticket to give it back
@@ -149,11 +183,11 @@ func (p *Pacer) Pass(now time.Duration) (ticket uint32, ok bool) {
 		p.advance(now)
 	}
 	for {
-		n := p.next.Load()
-		if int64(now) < n {
+		last := p.last.Load()
+		if last == occupied || int64(now) < last+p.spacing.Load() {
 			return 0, false
 		}
-		if p.next.CompareAndSwap(n, int64(now)+p.spacing.Load()) {
+		if p.last.CompareAndSwap(last, int64(now)) {
 			if ends != never {
 				p.passed.Add(1)
 			}
@@ -162,8 +196,11 @@ func (p *Pacer) Pass(now time.Duration) (ticket uint32, ok bool) {
 	}
 }
 
+// noTurn is the ticket of a call that passed without taking a turn.
+const noTurn = 0
+
 // ticketOf is what is left of a turn's time to know it by: 24 bits.
-func ticketOf(at time.Duration) uint32 { return uint32(at) & (1<<24 - 1) }
+func ticketOf(at time.Duration) uint32 { return max(uint32(at)&(1<<24-1), noTurn+1) }
 
 // advance begins the step of now.
 func (p *Pacer) advance(now time.Duration) {
@@ -174,10 +211,11 @@ func (p *Pacer) advance(now time.Duration) {
 		return
 	}
 	step := p.heat.step
+	passed := max(p.passed.Swap(0), 0) // turns of the step before may have been taken back
 	if ends == 0 {
 		ends = now
 	} else {
-		p.heat.pass(int64((now-ends)/step)+1, float64(p.passed.Swap(0)))
+		p.heat.pass(int64((now-ends)/step)+1, float64(passed))
 	}
 	p.stepEnds.Store(int64(ends + ((now-ends)/step+1)*step))
 	p.spaceLocked(spacingOf(float64(time.Second) / p.heat.now()))
@@ -196,7 +234,8 @@ type Turn struct {
 
 // Wait lets the call pass when its turn comes, and waits for it no longer than
 // most: a call whose turn would be later is refused at once, with an error that is
-// [ErrWaitTooLong]. An end of ctx ends the wait with its error and gives the
+// [ErrWaitTooLong], and so is one that waits and whose turn an Update moves too far.
+// An end of ctx ends the wait with its error and gives the
 // place to those behind. The call passes if and only if the error is nil.
 func (p *Pacer) Wait(ctx context.Context, now, most time.Duration) (Turn, error) {
 	if ticket, ok := p.Pass(now); ok {
@@ -217,14 +256,17 @@ func (p *Pacer) Wait(ctx context.Context, now, most time.Duration) (Turn, error)
 	select {
 	case <-w.granted:
 		if err := ctx.Err(); err != nil {
-			p.GiveBack(ticketOf(w.at))
+			p.GiveBack(w.ticket)
 			return Turn{Queued: true}, &turnEnded{err, context.Cause(ctx)}
+		}
+		if w.late > 0 {
+			return Turn{Queued: true, RetryAfter: w.late}, ErrWaitTooLong
 		}
 	case <-done:
 		p.leave(w)
 		return Turn{Queued: true}, &turnEnded{ctx.Err(), context.Cause(ctx)}
 	}
-	return Turn{Ticket: ticketOf(w.at), Queued: true}, nil
+	return Turn{Ticket: w.ticket, Queued: true}, nil
 }
 
 // enqueue puts w at the end of those who wait, unless its turn is now or would
@@ -232,31 +274,41 @@ func (p *Pacer) Wait(ctx context.Context, now, most time.Duration) (Turn, error)
 func (p *Pacer) enqueue(w *turn, now, most time.Duration) (t Turn, queued bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	w.ticket, w.late, w.until = noTurn, 0, until(now, most)
 	for p.list.head == nil {
 		if p.open {
 			return Turn{}, false, nil
 		}
-		n := p.next.Load()
-		switch late := time.Duration(n) - now - most; {
-		case int64(now) >= n:
-			if p.next.CompareAndSwap(n, int64(now)+p.spacing.Load()) {
+		last := p.last.Load()
+		due := time.Duration(last + p.spacing.Load())
+		switch {
+		case now >= due:
+			if p.last.CompareAndSwap(last, int64(now)) {
 				p.passed.Add(1)
 				return Turn{Ticket: ticketOf(now)}, false, nil
 			}
-		case late > 0:
-			return Turn{RetryAfter: late}, false, ErrWaitTooLong
-		case p.next.CompareAndSwap(n, occupied):
-			p.due = time.Duration(n)
+		case due > w.until:
+			return Turn{RetryAfter: due - w.until}, false, ErrWaitTooLong
+		case p.last.CompareAndSwap(last, occupied):
+			p.due = due
 			p.list.push(w)
 			p.armLocked(now)
 			return Turn{}, true, nil
 		}
 	}
-	if late := p.due + time.Duration(p.list.n*p.spacing.Load()) - now - most; late > 0 {
-		return Turn{RetryAfter: late}, false, ErrWaitTooLong
+	if turn := p.turnLocked(p.list.n); turn > w.until {
+		return Turn{RetryAfter: turn - w.until}, false, ErrWaitTooLong
 	}
 	p.list.push(w)
 	return Turn{}, true, nil
+}
+
+// until is the end of a wait that begins now. One that has no end goes on further than any turn is told.
+func until(now, most time.Duration) time.Duration {
+	if most > math.MaxInt64-max(now, 0) {
+		return math.MaxInt64
+	}
+	return now + most
 }
 
 // armLocked sets the timer for the first that waits.
@@ -283,9 +335,11 @@ func (p *Pacer) dispatch() {
 func (p *Pacer) dispatchLocked(now time.Duration) {
 	for p.list.head != nil && (p.due <= now || p.open) {
 		w := p.list.head
-		w.at = p.due
-		p.due = max(p.due+time.Duration(p.spacing.Load()), now-catchUp)
-		p.passed.Add(1)
+		if p.due <= now { // those who are let go take no turns
+			p.due = max(p.due+time.Duration(p.spacing.Load()), now-catchUp)
+			w.ticket = ticketOf(p.due - time.Duration(p.spacing.Load()))
+			p.passed.Add(1)
+		}
 		p.list.remove(w)
 		w.granted <- struct{}{}
 	}
@@ -298,8 +352,8 @@ func (p *Pacer) restLocked(now time.Duration) {
 		p.armLocked(now)
 		return
 	}
-	if p.next.Load() == occupied {
-		p.next.Store(int64(p.due))
+	if p.last.Load() == occupied {
+		p.last.Store(int64(p.due) - p.spacing.Load())
 	}
 	if p.timer != nil {
 		p.timer.Stop()
@@ -317,65 +371,132 @@ func (p *Pacer) leave(w *turn) {
 	}
 	p.mu.Unlock()
 	<-w.granted
-	p.GiveBack(ticketOf(w.at))
+	p.GiveBack(w.ticket)
 }
 
 // GiveBack takes a turn back, as the call did not take place after all: the next
 // call may have it if none has passed since. It is called at most once for a ticket.
 func (p *Pacer) GiveBack(ticket uint32) {
-	spacing := p.spacing.Load()
-	if n := p.next.Load(); n != occupied {
-		if ticketOf(time.Duration(n-spacing)) == ticket && p.next.CompareAndSwap(n, n-spacing) {
-			p.passed.Add(-1)
-		}
+	if ticket == noTurn {
 		return
 	}
-	now := p.clock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.list.head != nil && ticketOf(p.due-time.Duration(spacing)) == ticket {
-		p.due -= time.Duration(spacing)
-		p.passed.Add(-1)
-		p.dispatchLocked(now)
+	for {
+		last := p.last.Load()
+		switch {
+		case last == occupied:
+			if p.giveBack(ticket) {
+				return
+			}
+		case ticketOf(time.Duration(last)) != ticket:
+			return
+		case p.last.CompareAndSwap(last, last-p.spacing.Load()):
+			p.passed.Add(-1)
+			return
+		}
 	}
 }
 
+// giveBack is GiveBack where others wait. It reports false if they did.
+func (p *Pacer) giveBack(ticket uint32) bool {
+	now := p.clock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.list.head == nil {
+		return false
+	}
+	spacing := time.Duration(p.spacing.Load())
+	if ticketOf(p.due-spacing) == ticket {
+		p.due -= spacing
+		p.passed.Add(-1)
+		p.dispatchLocked(now)
+	}
+	return true
+}
+
+// Late is by how much the turn of a call would come too late that may wait for most:
+// 0 if it would not. It takes nothing.
+func (p *Pacer) Late(now, most time.Duration) time.Duration {
+	last := p.last.Load()
+	if last != occupied {
+		due := time.Duration(last + p.spacing.Load())
+		if now >= due {
+			return 0
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open {
+		return 0
+	}
+	return max(p.nextLocked()-until(now, most), 0)
+}
+
+// nextLocked is when the turn of a call would be that came now.
+func (p *Pacer) nextLocked() time.Duration {
+	if p.list.head != nil {
+		return p.turnLocked(p.list.n)
+	}
+	return time.Duration(p.last.Load() + p.spacing.Load())
+}
+
 // Observe decides about a call without holding it up: whether it would wait, and
-// whether its turn would come too late. One that would pass in the end takes its turn.
+// whether its turn would come too late. One that would pass in the end takes its turn,
+// unless others do wait, who are not to wait for it.
 func (p *Pacer) Observe(now, most time.Duration) (wait time.Duration, err error) {
 	if int64(now) >= p.stepEnds.Load() {
 		p.advance(now)
 	}
 	for {
-		n := p.next.Load()
-		if n == occupied {
-			return 0, nil // those who wait from before are let go
+		last := p.last.Load()
+		if last == occupied {
+			return p.observeWaiting(now, most)
 		}
-		wait = max(time.Duration(n)-now, 0)
-		if wait > most {
+		turn := max(time.Duration(last+p.spacing.Load()), now)
+		if turn > until(now, most) {
 			return 0, ErrWaitTooLong
 		}
-		if p.next.CompareAndSwap(n, int64(now+wait)+p.spacing.Load()) {
+		if p.last.CompareAndSwap(last, int64(turn)) {
 			p.passed.Add(1)
-			return wait, nil
+			return turn - now, nil
 		}
 	}
 }
 
+func (p *Pacer) observeWaiting(now, most time.Duration) (wait time.Duration, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	turn := max(p.nextLocked(), now)
+	if turn > until(now, most) {
+		return 0, ErrWaitTooLong
+	}
+	return turn - now, nil
+}
+
 // SetOpen lets all pass who wait, and nobody wait from then on, until
 // SetOpen(false): for a guard that stops enforcing while calls are on their way here.
+// Those who are let go take no turns, and what was only observed is forgotten: who
+// comes after SetOpen(false) does not wait for calls that did not.
 func (p *Pacer) SetOpen(open bool) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	was := p.open
 	p.open = open
 	if open {
 		p.dispatchLocked(now)
+		return
+	}
+	for was {
+		last := p.last.Load() // nobody waits where all are let go
+		if last <= int64(now) || p.last.CompareAndSwap(last, int64(now)) {
+			return
+		}
 	}
 }
 
 // PacerStats is the state of a pacer at some moment.
 type PacerStats struct {
+	// Quota is what holds, in whole calls, while it warms up.
 	Quota
 	// Spacing is the time between two calls that holds.
 	Spacing time.Duration
@@ -387,7 +508,11 @@ type PacerStats struct {
 func (p *Pacer) Stats() PacerStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return PacerStats{p.quota, time.Duration(p.spacing.Load()), p.list.n}
+	q := p.quota
+	if p.warming != (Warming{}) {
+		q = p.heat.quota(q)
+	}
+	return PacerStats{q, time.Duration(p.spacing.Load()), p.list.n}
 }
 
 // turnEnded is the error of a wait that ended with its context.
@@ -406,8 +531,12 @@ func IsGivenUp(err error) bool {
 type turn struct {
 	prev, next *turn
 	queued     bool
-	at         time.Duration // its turn
-	granted    chan struct{} // has room for the one value that it gets
+	until      time.Duration // the end of its wait
+	// granted has room for the one value that comes when the wait is over. Before that
+	// ticket is set, or late to how much too late the turn would be now.
+	granted chan struct{}
+	ticket  uint32
+	late    time.Duration
 }
 
 // turns is a doubly linked list, so that whoever gives up leaves it at once.

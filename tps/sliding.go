@@ -90,6 +90,13 @@ func (s *Sliding) setLocked(q Quota) {
 	s.roomLocked(q)
 }
 
+// room makes room for a quota that is to come, so that none is made on the path of a call.
+func (s *Sliding) room(q Quota) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.roomLocked(q)
+}
+
 // roomLocked makes room for what a quota needs, if there is less.
 func (s *Sliding) roomLocked(q Quota) {
 	n := max(int(min(q.Rate, maxNotes)), s.len)
@@ -112,6 +119,23 @@ func (s *Sliding) Allow() Decision {
 	d := s.allowLocked(s.clock())
 	s.mu.Unlock()
 	return d
+}
+
+// allowBefore is Allow for a call before a time that is stored after whatever holds
+// from then on. A later one is not decided about: the Decision has the reading of the clock only.
+func (s *Sliding) allowBefore(end *atomic.Int64) (d Decision, decided bool) {
+	if until := s.fullUntil.Load(); until != notFull {
+		if now := s.clock(); now < time.Duration(until) {
+			return refused(now, time.Duration(until)-now), int64(now) < end.Load()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock()
+	if int64(now) >= end.Load() {
+		return Decision{At: now}, false
+	}
+	return s.allowLocked(now), true
 }
 
 // AllowAt is [Limiter.AllowAt].
@@ -246,14 +270,19 @@ func (s *Sliding) UpdateAt(_ time.Duration, q Quota) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
+	s.setQuota(q)
+	return nil
+}
+
+// setQuota puts a quota in force that is valid.
+func (s *Sliding) setQuota(q Quota) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.quota.Rate == q.Rate && s.quota.Interval == q.Interval {
-		return nil
+		return
 	}
 	s.setLocked(q)
 	s.lookLocked()
-	return nil
 }
 
 // Stats is [Limiter.Stats]. It looks at every note, under the lock.

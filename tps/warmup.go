@@ -58,18 +58,16 @@ func NewWarmUp(q Quota, w Warming, clock Clock) (*WarmUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One that becomes warm needs no more room.
-	sliding.mu.Lock()
-	sliding.roomLocked(q)
-	sliding.mu.Unlock()
+	sliding.room(q) // for when it is warm
 	l.sliding = sliding
 	return l, nil
 }
 
 // Allow is [Limiter.Allow].
 func (l *WarmUp) Allow() Decision {
-	d := l.sliding.Allow()
-	if int64(d.At) >= l.next.Load() && l.advance(d.At) && !d.Admitted {
+	d, decided := l.sliding.allowBefore(&l.next)
+	if !decided {
+		l.advance(d.At)
 		d = l.sliding.AllowAt(d.At)
 	}
 	if d.Admitted {
@@ -90,22 +88,24 @@ func (l *WarmUp) AllowAt(now time.Duration) Decision {
 	return d
 }
 
-// advance begins the step of now, and reports whether another rate holds since.
-func (l *WarmUp) advance(now time.Duration) bool {
+// advance begins the step of now.
+func (l *WarmUp) advance(now time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := time.Duration(l.next.Load())
 	if now < next {
-		return true // somebody else was first
+		return // somebody else was first
 	}
 	step := l.heat.step
+	passed := max(l.passed.Swap(0), 0) // calls of the step before may have been given back
 	if next == 0 {
 		next = now // the first call
 	} else {
-		l.heat.pass(int64((now-next)/step)+1, float64(l.passed.Swap(0)))
+		l.heat.pass(int64((now-next)/step)+1, float64(passed))
 	}
+	l.sliding.setQuota(l.heat.quota(l.quota))
+	// Last: whoever sees it goes by the step's rate.
 	l.next.Store(int64(next + ((now-next)/step+1)*step))
-	return l.sliding.UpdateAt(now, l.heat.quota(l.quota)) == nil
 }
 
 // GiveBack is [Limiter.GiveBack].
@@ -147,7 +147,9 @@ func (l *WarmUp) UpdateWarming(q Quota, w Warming) error {
 	}
 	l.quota, l.warming = q, w
 	l.heat = newHeat(q, w).like(l.heat)
-	return l.sliding.Update(l.heat.quota(q))
+	l.sliding.room(q)
+	l.sliding.setQuota(l.heat.quota(q))
+	return nil
 }
 
 // Stats is [Limiter.Stats]. Its quota is what holds at the moment.

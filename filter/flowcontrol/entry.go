@@ -15,6 +15,8 @@
 package flowcontrol
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/weir-go/weir/conf"
@@ -46,6 +48,18 @@ type entry struct {
 	behavior conf.Behavior
 	limiter  tps.Limiter // of a behavior that refuses
 	pacer    *tps.Pacer  // of one that queues
+	// users are the methods that have used the budget, and enforcing the number of
+	// those that enforce it: while there is none those who wait are let go.
+	users     map[string]user
+	enforcing int
+	// callers are those that have had budgets of their own beside this one.
+	callers map[string]bool
+}
+
+// user is what a version of the configuration says of a method.
+type user struct {
+	version  uint64
+	enforces bool
 }
 
 func quotaOf(r conf.Rate) tps.Quota {
@@ -60,25 +74,68 @@ func warmingOf(p conf.FlowPolicy) tps.Warming {
 }
 
 // set puts in force what a version of the configuration says, unless a newer one
-// has spoken, and returns what is in force. Between behaviors that refuse, and
+// has spoken, and returns what is in force; by is the method that it is for. Between behaviors that refuse, and
 // between those that queue, what was counted stays where the algorithm is the same.
-func (e *entry) set(version uint64, method string, p conf.FlowPolicy, r conf.Rate) (tps.Limiter, *tps.Pacer, error) {
+func (e *entry) set(version uint64, method, by string, p conf.FlowPolicy, r conf.Rate) (tps.Limiter, *tps.Pacer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.method == "" || method != conf.MethodKey(method) {
 		e.method = method // a name that is only configured has its first letter folded
 	}
-	if version < e.version && (e.limiter != nil || e.pacer != nil) {
-		return e.limiter, e.pacer, nil
+	if version >= e.version || e.limiter == nil && e.pacer == nil {
+		if err := e.setLocked(p, quotaOf(r)); err != nil {
+			return nil, nil, err
+		}
+		e.version, e.behavior = version, p.Behavior
 	}
-	if err := e.setLocked(p, quotaOf(r)); err != nil {
-		return nil, nil, err
-	}
-	e.version, e.behavior = version, p.Behavior
-	if e.pacer != nil {
-		e.pacer.SetOpen(p.Mode != conf.Enforce)
-	}
+	e.userLocked(by, user{version, p.Mode == conf.Enforce})
 	return e.limiter, e.pacer, nil
+}
+
+// userLocked notes what a method does with the budget, unless a newer version of
+// the configuration has spoken.
+func (e *entry) userLocked(method string, u user) {
+	was := e.users[method]
+	if u.version < was.version {
+		return
+	}
+	if e.users == nil {
+		e.users = map[string]user{}
+	}
+	e.users[method] = u
+	if was.enforces {
+		e.enforcing--
+	}
+	if u.enforces {
+		e.enforcing++
+	}
+	if e.pacer != nil {
+		e.pacer.SetOpen(e.enforcing == 0)
+	}
+}
+
+// leave notes that a method does not use the budget from this version on.
+func (e *entry) leave(version uint64, method string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.userLocked(method, user{version, false})
+}
+
+// counts notes that a caller has a budget of its own.
+func (e *entry) counts(caller string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.callers == nil {
+		e.callers = map[string]bool{}
+	}
+	e.callers[caller] = true
+}
+
+// counted are all callers that have had budgets of their own.
+func (e *entry) counted() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.callers))
 }
 
 func (e *entry) setLocked(p conf.FlowPolicy, q tps.Quota) error {
@@ -120,15 +177,6 @@ func (e *entry) limiterLocked(b conf.Behavior, q tps.Quota, w tps.Warming) (tps.
 		return tps.NewWarmUp(q, w, guard.Now)
 	}
 	return tps.NewSliding(q, guard.Now)
-}
-
-// unset lets those go on who wait: nobody asks the budget from this version on.
-func (e *entry) unset(version uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if version > e.version && e.pacer != nil {
-		e.pacer.SetOpen(true)
-	}
 }
 
 var entries weakmap.Map[Key, entry]

@@ -16,6 +16,7 @@ package flowcontrol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,25 +49,41 @@ func keyOf(site guard.Site, own bool) Key {
 
 func steps(site guard.Site) []guard.Step {
 	p := site.Policy.Flow
-	if !set(site.Policy) || !p.Own {
-		// What the method had of its own is over; what it shares others may use.
-		if e := entries.Peek(keyOf(site, true)); e != nil {
-			e.unset(site.Version())
-		}
-	}
-	if !set(site.Policy) {
-		return nil
-	}
 	var out []guard.Step
-	if step, ok := callersStep(site); ok {
-		out = append(out, step)
-	}
-	if p.Rate.Calls > 0 {
-		if s, err := newStage(site, "", p.Rate); err == nil {
-			out = append(out, s.step())
+	used := map[Key]bool{}
+	if set(site.Policy) {
+		if step, ok := callersStep(site, used); ok {
+			out = append(out, step)
+		}
+		if p.Rate.Calls > 0 {
+			if s, err := newStage(site, "", p.Rate, used); err == nil {
+				out = append(out, s.step())
+			}
 		}
 	}
+	leaveOthers(site, used)
 	return out
+}
+
+// leaveOthers notes that the method uses no other budget: those who wait there for
+// its sake go on where nobody enforces it.
+func leaveOthers(site guard.Site, used map[Key]bool) {
+	for _, own := range []bool{true, false} {
+		key := keyOf(site, own)
+		all := entries.Peek(key)
+		if all == nil {
+			continue
+		}
+		for _, caller := range append(all.counted(), "") {
+			key.Caller = caller
+			if used[key] {
+				continue
+			}
+			if e := entries.Peek(key); e != nil {
+				e.leave(site.Version(), conf.MethodKey(site.Method))
+			}
+		}
+	}
 }
 
 // stage is one budget as a plan uses it.
@@ -80,24 +97,34 @@ type stage struct {
 	// index tells the budgets of callers apart; 0 is for all together.
 	index uint32
 
-	refusals  *guard.Refusals
-	cancelled *guard.Refusal
-	waits     *guard.Waits
+	refusals *guard.Refusals
+	// waited are those of calls that had to wait, by their reasons.
+	waited map[string]*guard.Refusal
+	waits  *guard.Waits
 }
 
-func newStage(site guard.Site, caller string, r conf.Rate) (*stage, error) {
+// entryOf finds a budget. It outlives the chains that use it, or a provider that
+// comes again would bring a full one.
+func entryOf(site guard.Site, key Key) *entry {
+	e := entries.Get(key, func() *entry { return &entry{} })
+	site.Own(key, e)
+	return e
+}
+
+func newStage(site guard.Site, caller string, r conf.Rate, used map[Key]bool) (*stage, error) {
 	p := site.Policy.Flow
 	key := keyOf(site, p.Own)
-	key.Caller = caller
-	e := entries.Get(key, func() *entry { return &entry{} })
-	// A budget outlives the chains that use it, or a provider that comes again
-	// would bring a full one.
-	site.Own(key, e)
+	if caller != "" {
+		entryOf(site, key).counts(caller)
+		key.Caller = caller
+	}
+	used[key] = true
+	e := entryOf(site, key)
 	method := key.Method
 	if p.Own {
 		method = site.Method
 	}
-	limiter, pacer, err := e.set(site.Version(), method, p, r)
+	limiter, pacer, err := e.set(site.Version(), method, conf.MethodKey(site.Method), p, r)
 	if err != nil {
 		// Values are checked when they are read; a limit that cannot be made must
 		// neither pass silently nor take the service down.
@@ -119,9 +146,12 @@ func newStage(site guard.Site, caller string, r conf.Rate) (*stage, error) {
 	if pacer != nil {
 		reject.MaxWait = p.MaxQueue
 		s.waits = site.Waits(Policy)
-		cancelled := reject
-		cancelled.Reason = call.ReasonCancelled
-		s.cancelled = site.NewRefusal(cancelled, context.Canceled)
+		s.waited = map[string]*guard.Refusal{}
+		for _, reason := range []string{call.ReasonRate, call.ReasonWaitTimeout, call.ReasonCancelled} {
+			waited := reject
+			waited.Reason = reason
+			s.waited[reason] = site.NewRefusal(waited, tps.ErrLimitReached)
+		}
 	}
 	s.refusals = site.NewRefusals(reject, tps.ErrLimitReached, longest)
 	return s, nil
@@ -134,8 +164,42 @@ func (s *stage) step() guard.Step {
 	}
 	if s.pacer != nil {
 		step.Rank, step.Clock, step.Waits = guard.RankWait, true, !s.observe
+		step.Look = s.look
 	}
 	return step
+}
+
+// mostOf is how long a call waits at most: with all that it waits elsewhere no longer
+// than it may here, and no longer than it lasts.
+func (s *stage) mostOf(c guard.Call) time.Duration {
+	return min(s.most-c.Waited, s.site.TimeLeft(c))
+}
+
+// look finds a turn that would come too late, before the call waits for another.
+func (s *stage) look(c guard.Call) *guard.Refusal {
+	now := nowOf(c)
+	if s.pacer == nil || s.pacer.Late(now, 0) == 0 {
+		return nil
+	}
+	if late := s.pacer.Late(now, s.mostOf(withContext(c))); late > 0 {
+		return s.refusals.After(late)
+	}
+	return nil
+}
+
+func nowOf(c guard.Call) time.Duration {
+	if c.Now == 0 {
+		return guard.Now()
+	}
+	return c.Now
+}
+
+// withContext is a call with a context: dubbo's own invokers do not all look at it.
+func withContext(c guard.Call) guard.Call {
+	if c.Ctx == nil {
+		c.Ctx = context.Background()
+	}
+	return c
 }
 
 func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
@@ -146,11 +210,7 @@ func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
 	case s.observe:
 		return s.wouldWait(c)
 	}
-	now := c.Now
-	if now == 0 {
-		now = guard.Now()
-	}
-	if ticket, ok := s.pacer.Pass(now); ok {
+	if ticket, ok := s.pacer.Pass(nowOf(c)); ok {
 		s.waits.None()
 		return guard.Permit{Held: true, Mark: s.index<<24 | ticket}, nil
 	}
@@ -167,18 +227,16 @@ func (s *stage) permit(d tps.Decision) (guard.Permit, *guard.Refusal) {
 
 // wait is take for a call whose turn is not now.
 func (s *stage) wait(c guard.Call) (guard.Permit, *guard.Refusal) {
-	if c.Ctx == nil {
-		c.Ctx = context.Background() // dubbo's own invokers do not all look at it
-	}
+	c = withContext(c)
 	began := guard.Now()
-	turn, err := s.pacer.Wait(c.Ctx, began, min(s.most, s.site.TimeLeft(c)))
+	turn, err := s.pacer.Wait(c.Ctx, began, s.mostOf(c))
 	if !turn.Queued {
 		s.waits.None()
 		switch {
 		case err == nil:
 			return guard.Permit{Held: true, Mark: s.index<<24 | turn.Ticket}, nil
 		case tps.IsGivenUp(err):
-			return guard.Permit{}, s.gaveUp(0, err)
+			return guard.Permit{}, s.gaveUp(c, turn, 0, err)
 		}
 		return guard.Permit{}, s.refusals.After(turn.RetryAfter)
 	}
@@ -186,25 +244,31 @@ func (s *stage) wait(c guard.Call) (guard.Permit, *guard.Refusal) {
 	waited := at - began
 	s.waits.Note(waited)
 	if err != nil {
-		return guard.Permit{}, s.gaveUp(waited, err)
+		return guard.Permit{}, s.gaveUp(c, turn, waited, err)
 	}
 	return guard.Permit{Held: true, At: at, Token: uint64(waited), Mark: s.index<<24 | turn.Ticket}, nil
 }
 
-func (s *stage) gaveUp(waited time.Duration, err error) *guard.Refusal {
-	reject := *s.cancelled.Reject
-	reject.Waited = waited
-	r := s.cancelled.With(reject, err)
-	r.Last = true
+// gaveUp is the refusal of a call that waited in vain: until its context ended, or
+// until its turn was moved too far.
+func (s *stage) gaveUp(c guard.Call, turn tps.Turn, waited time.Duration, err error) *guard.Refusal {
+	reason := call.ReasonRate
+	if tps.IsGivenUp(err) {
+		reason = call.ReasonCancelled
+		if errors.Is(c.Ctx.Err(), context.DeadlineExceeded) {
+			reason = call.ReasonWaitTimeout
+		}
+	}
+	prepared := s.waited[reason]
+	reject := *prepared.Reject
+	reject.Waited, reject.RetryAfter = waited, turn.RetryAfter
+	r := prepared.With(reject, err)
+	r.Last = reason != call.ReasonRate
 	return r
 }
 
 func (s *stage) wouldWait(c guard.Call) (guard.Permit, *guard.Refusal) {
-	now := c.Now
-	if now == 0 {
-		now = guard.Now()
-	}
-	wait, err := s.pacer.Observe(now, s.most)
+	wait, err := s.pacer.Observe(nowOf(c), s.most)
 	switch {
 	case err != nil:
 		s.waits.None()
@@ -241,7 +305,7 @@ type callers struct {
 // maxCallers is how many budgets can be told apart to be given back.
 const maxCallers = 1<<8 - 1
 
-func callersStep(site guard.Site) (guard.Step, bool) {
+func callersStep(site guard.Site, used map[Key]bool) (guard.Step, bool) {
 	p := site.Policy.Flow
 	if site.Side != conf.Provider || len(p.Callers) == 0 {
 		return guard.Step{}, false
@@ -253,7 +317,7 @@ func callersStep(site guard.Site) (guard.Step, bool) {
 			c.byName[name] = nil // without a limit
 			continue
 		}
-		s, err := newStage(site, name, rate)
+		s, err := newStage(site, name, rate, used)
 		if err != nil {
 			continue
 		}
@@ -268,6 +332,7 @@ func callersStep(site guard.Site) (guard.Step, bool) {
 		return guard.Step{}, false
 	}
 	step := c.stages[1].step()
+	step.Look = nil // it comes first
 	step.Take, step.Release = c.take, c.release
 	return step, true
 }

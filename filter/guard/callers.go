@@ -115,8 +115,9 @@ func (s Site) Caller(inv base.Invocation) (name string, ok bool) { return caller
 
 func callerName(service string, inv base.Invocation) (string, bool) {
 	if text, ok := inv.GetAttachment(callerKey); ok {
-		if name, callee, ok := strings.Cut(text, "@"); ok && callee == service && nameable(name) {
-			return name, true
+		// A name may have any sign in it.
+		if n := len(text) - len(service) - 1; n > 0 && text[n] == '@' && text[n+1:] == service && nameable(text[:n]) {
+			return text[:n], true
 		}
 	}
 	if name, ok := inv.GetAttachment(javaCallerKey); ok && nameable(name) {

@@ -159,7 +159,7 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	}
 	if permit.At != 0 {
 		now = permit.At
-		if s.Waits {
+		if s.Waits && !opens {
 			var k charged
 			defer k.undo()
 			ctx, inv = k.charge(ctx, c, inv, time.Duration(permit.Token))
@@ -220,7 +220,7 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 			return c.refused(&v.try, inv, s, refusal)
 		}
 	}
-	if v.run.waited > 0 {
+	if v.run.waited > 0 && !opens { // a stream goes on for longer than the call that opens it
 		ctx, inv = v.charged.charge(ctx, c, inv, v.run.waited)
 	}
 	v.run.begin(m, now)

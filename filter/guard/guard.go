@@ -70,6 +70,9 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 	if c.idle {
 		if ref := c.consumer.ref; ref == nil || !ref.Refusing() {
 			// Nothing to keep and nothing to ask: only a refusal is looked for.
+			if c.consumer.tells && c.primary {
+				c.tellCaller(inv)
+			}
 			res := next.Invoke(ctx, inv)
 			if res != nil && res.Error() != nil {
 				c.look(ctx, inv, res)

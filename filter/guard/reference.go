@@ -87,6 +87,7 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 	default:
 		parsed := conf.ParseParams(conf.Consumer, c.serviceKey, nil)
 		ref = retry.NewReference(&parsed.Service)
+		ref.Application = u.GetParam(constant.ApplicationKey, "")
 	}
 	c.params = ref.Params
 	ref.SetRatio(c.version, c.view.Resolve(conf.Consumer, c.service, "", c.params).RetryRefused)
@@ -111,7 +112,8 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 		c.guard.runtime.ConfigError(&conf.Error{Faults: faults})
 	}
 	c.consumer.declared = &declared
-	if app := u.GetParam(constant.ApplicationKey, ""); app != "" && !c.consumer.parallel {
+	// The reference's own application: that of a provider is merged over it.
+	if app := ref.Application; app != "" && !c.consumer.parallel {
 		c.consumer.caller = app + "@" + c.serviceKey
 		c.consumer.tells = u.GetParam(TellCallerKey, "") == "true"
 	}

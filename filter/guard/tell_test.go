@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -120,7 +121,10 @@ func consumer(t *testing.T, params map[string]string) *chain {
 	c := &chain{rt: rt, guard: guard.New(rt, conf.Consumer), url: newURL("tri", service, params)}
 	parsed := conf.ParseParams(conf.Consumer, service, params)
 	require.Empty(t, parsed.Faults)
-	c.url.SetAttribute(retry.AttributeKey, retry.NewReference(&parsed.Service))
+	ref := retry.NewReference(&parsed.Service)
+	ref.Application = params["application"]
+	c.url.SetAttribute(retry.AttributeKey, ref)
+	c.url.SetParam("application", "provider") // dubbo merges the provider's over it
 	return c
 }
 
@@ -241,6 +245,35 @@ func TestAConsumerTellsItsNameOnceRefused(t *testing.T) {
 		e := call.NewRejectError(call.RejectError{Guard: "executes", Resource: service + "#SayHello", Reason: "concurrency"}, nil)
 		c.call("SayHello", func(context.Context, base.Invocation) result.Result { return &result.RPCResult{Err: wireError(e)} })
 		require.Equal(t, "shop@"+service, tells())
+	}
+}
+
+// Where the provider asks for it a consumer tells its name from the first call on,
+// also one that has nothing else to do, but not one whose attempts share an invocation.
+func TestAConsumerTellsItsNameWhereTheProviderAsks(t *testing.T) {
+	for _, params := range []map[string]string{
+		{}, {"weir.stats": "true"}, {"weir.stats": "false"}, {"tps": "1000"}, {"tps": "1000", "actives": "9"}, {"cluster": "forking"},
+	} {
+		own := maps.Clone(params)
+		own["application"] = "shop"
+		c := consumer(t, own)
+		c.url.SetParam(guard.TellCallerKey, "true")
+		ref, _ := c.url.GetAttribute(retry.AttributeKey)
+		ref.(*retry.Reference).Cluster = params["cluster"]
+		want := "shop@" + guard.ServiceOf(c.url).String()
+		if params["cluster"] == "forking" {
+			want = ""
+		}
+		for range 2 {
+			name := ""
+			c.call("SayHello", func(ctx context.Context, inv base.Invocation) result.Result {
+				name, _ = inv.GetAttachment("weir-caller")
+				return answer(ctx, inv)
+			})
+			require.Equal(t, want, name, "%v", params)
+		}
+		require.Zero(t, c.rt.ConfigErrors(), "nothing is wrong with it")
+		runtime.KeepAlive(c.guard)
 	}
 }
 

@@ -140,6 +140,40 @@ func declares(t *testing.T, w way, sections bool) {
 	}
 }
 
+// asks checks that a provider with rates of callers gets to know who calls it, from
+// the first call on and from consumers that have nothing else to do.
+func asks(t *testing.T, w way) {
+	const application = "consumer" // that consumers are, of whichever way
+	for _, protocol := range harness.Protocols {
+		t.Run(protocol, func(t *testing.T) {
+			faults := weir.Snapshot().ConfigErrors
+			d := declaring{protocol: protocol, group: harness.NewGroup(), params: map[string]string{
+				"methods.SayHello.flow.callers": application + "=3/1h, default=0/1h", "methods.Echo.flow.callers": "default=1/1h, " + application + "=0/1h",
+			}}
+			p, dial := w(t, d)
+			c := dial(nil)
+			harness.Eventually(t, "the consumer has heard of the provider", func() bool {
+				_, err := c.Echo(background, "x")
+				return err == nil
+			})
+			_, err := c.Echo(background, "x")
+			require.NoError(t, err, "by default there would be one")
+			served := 0
+			for range 6 {
+				if _, err := c.SayHello(background, "x"); err == nil {
+					served++
+				} else {
+					require.True(t, weir.IsRejected(err), "%v", err)
+				}
+			}
+			require.Equal(t, 3, served)
+			require.Equal(t, 3, p.Stats("SayHello").Total)
+			require.Equal(t, faults, weir.Snapshot().ConfigErrors, "nothing is wrong with the configuration")
+			runtime.KeepAlive(c)
+		})
+	}
+}
+
 func waiting(group string) (n int64) {
 	for _, l := range weir.Snapshot().Limits {
 		if l.Guard == "actives" && strings.HasPrefix(l.Service, group+"/") {

@@ -55,19 +55,23 @@ func inMemory(t *testing.T, d declaring) (provider, func(map[string]string) *har
 		// The file is polled, so it has to be there for as long as this process.
 		defer func() { require.NoError(t, weir.Load("testdata/empty.yaml")) }()
 	}
-	memory := &harness.Registry{Protocol: memoryProtocol, Address: "127.0.0.1:1", Application: "test"}
+	memory := &harness.Registry{Protocol: memoryProtocol, Address: "127.0.0.1:1", Application: "provider"}
 	p := harness.StartProvider(t, harness.ProviderConfig{
 		Protocol: d.protocol, Group: d.group, Port: d.port, Params: d.params, Server: memory.ServerOptions(),
 	})
+	consumer := *memory
+	consumer.Application = "consumer"
 	return local{p}, func(params map[string]string) *harness.Consumer {
 		return harness.Dial(t, harness.ConsumerConfig{
-			Providers: []harness.Endpoint{p.Endpoint}, Params: params, Client: memory.ClientOptions(),
+			Providers: []harness.Endpoint{p.Endpoint}, Params: params, Client: consumer.ClientOptions(),
 			Reference: []client.ReferenceOption{client.WithURL("")},
 		})
 	}
 }
 
 func TestAProviderDeclaresInARegistryOfInterfaces(t *testing.T) { declares(t, inMemory, true) }
+
+func TestAProviderAsksForCallersInARegistryOfInterfaces(t *testing.T) { asks(t, inMemory) }
 
 func TestConsumersFollowWhatAProviderDeclares(t *testing.T) {
 	for _, protocol := range harness.Protocols {

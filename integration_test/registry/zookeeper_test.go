@@ -71,6 +71,11 @@ func TestAProviderDeclaresInZooKeeper(t *testing.T) {
 	t.Run("by_application", func(t *testing.T) { declares(t, zookeeper(true), true) })
 }
 
+func TestAProviderAsksForCallersInZooKeeper(t *testing.T) {
+	t.Run("by_interface", func(t *testing.T) { asks(t, zookeeper(false)) })
+	t.Run("by_application", func(t *testing.T) { asks(t, zookeeper(true)) })
+}
+
 func TestConsumersFollowWhatAProviderDeclaresInZooKeeper(t *testing.T) {
 	for name, byApplication := range map[string]bool{"by_interface": false, "by_application": true} {
 		for _, protocol := range harness.Protocols {

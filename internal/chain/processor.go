@@ -111,6 +111,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		// The reference's own are kept aside: dubbo merges the provider's over them.
 		ref := retry.NewReference(&parsed.Service)
 		ref.Cluster = u.GetParam(constant.ClusterKey, "")
+		ref.Application = u.GetParam(constant.ApplicationKey, "")
 		ref.Raw = conf.OwnParams(params)
 		ref.Answerer = guard.NewFallbacks(p.runtime, u, ref)
 		u.SetAttribute(retry.AttributeKey, ref)

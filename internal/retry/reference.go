@@ -47,6 +47,10 @@ type Reference struct {
 	// the first call.
 	Cluster string
 
+	// Application is the reference's own, "" when it has none. It is set before the
+	// first call.
+	Application string
+
 	// Answerer answers calls that have failed, nil for nobody. It is set before the
 	// first call.
 	Answerer Answerer
