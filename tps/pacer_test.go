@@ -382,7 +382,7 @@ func TestPacerClockGoesBack(t *testing.T) {
 func TestPacerProperties(t *testing.T) {
 	for seed := range uint64(60) {
 		bubble(t, fmt.Sprint(seed), func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's
+			r := rand.New(rand.NewPCG(seed, 1))
 			l := newLane(t, 100, time.Second, 300*ms, tps.Warming{})
 			var mu sync.Mutex
 			type grant struct {

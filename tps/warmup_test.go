@@ -128,7 +128,7 @@ func TestWarmUpChanges(t *testing.T) {
 // good, and what is taken back is there again.
 func TestWarmUpProperties(t *testing.T) {
 	for seed := range uint64(40) {
-		r := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a test's
+		r := rand.New(rand.NewPCG(seed, 2))
 		rate, interval := 1+r.Int64N(50), time.Duration(1+r.IntN(3))*time.Second
 		l := newWarmUp(t, rate, interval, tps.Warming{Time: time.Duration(1+r.IntN(20)) * time.Second, Factor: 1.5 + 5*r.Float64()})
 		var at []time.Duration

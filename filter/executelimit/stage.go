@@ -125,13 +125,20 @@ func step(site guard.Site, method string, l conf.Limit) guard.Step {
 	if l.Mode == conf.Observe {
 		return guard.Step{Policy: Policy, Rank: guard.RankSlot, Observe: true, Take: s.observe, Release: s.releaseObserved}
 	}
-	return guard.Step{Policy: Policy, Rank: guard.RankSlot, Take: s.take, Release: s.release}
+	return guard.Step{Policy: Policy, Rank: guard.RankSlot, Look: s.look, Take: s.take, Release: s.release}
 }
 
 // stage is one limit as a plan uses it.
 type stage struct {
 	limiter *entry
 	refusal *guard.Refusal
+}
+
+func (s *stage) look(guard.Call) *guard.Refusal {
+	if s.limiter.Full() {
+		return s.refusal
+	}
+	return nil
 }
 
 func (s *stage) take(guard.Call) (guard.Permit, *guard.Refusal) {

@@ -201,27 +201,27 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 			v.run.leave(&m.steps[taken], permits[taken], v.ran)
 		}
 	}()
-	var now, waited time.Duration
+	var now time.Duration
 	if m.clock {
 		now = clockNow()
 	}
 	opens := !m.unary.Load() && m.streams(inv)
 	for i := range m.steps {
 		s := &m.steps[i]
-		p, refusal := s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens})
+		p, refusal := s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens, Waited: v.run.waited})
 		permits[i], taken = p, i+1
 		if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
 			return c.refused(&v.try, inv, s, refusal)
 		}
-		if p.At != 0 {
-			now = p.At
-			if s.Waits {
-				waited += time.Duration(p.Token)
-			}
+		now = v.run.admitted(s, p, now)
+	}
+	if m.asksAgain && v.run.waited > 0 {
+		if s, refusal := m.again(permits, Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens, Waited: v.run.waited}); refusal != nil {
+			return c.refused(&v.try, inv, s, refusal)
 		}
 	}
-	if waited > 0 {
-		ctx, inv = v.charged.charge(ctx, c, inv, waited)
+	if v.run.waited > 0 {
+		ctx, inv = v.charged.charge(ctx, c, inv, v.run.waited)
 	}
 	v.run.begin(m, now)
 	if !opens {

@@ -84,9 +84,9 @@ type method struct {
 	timed, clocked bool
 	// spelled is set when name is as the service, or a caller, spells it.
 	spelled bool
-	// clock is set when a step asks for the time, and starts when one wants to know
-	// that the call runs.
-	clock, starts bool
+	// clock is set when a step asks for the time, starts when one wants to know that
+	// the call runs, and asksAgain when one does so after a wait.
+	clock, starts, asksAgain bool
 	// unary is set once a consumer has called the method as one that is no stream.
 	unary atomic.Bool
 }
@@ -188,6 +188,7 @@ func (c *chain) newMethod(name string) *method {
 	}
 	limited = limited || len(m.steps) > 0
 	slices.SortStableFunc(m.steps, func(a, b Step) int { return cmp.Compare(a.Rank, b.Rank) })
+	m.steps = withLooks(m.steps)
 	if len(m.steps) > maxSteps {
 		panic("weir: more steps in one plan than a call keeps permits for")
 	}
@@ -197,6 +198,7 @@ func (c *chain) newMethod(name string) *method {
 		}
 		m.clock = m.clock || s.Clock
 		m.starts = m.starts || s.Start != nil
+		m.asksAgain = m.asksAgain || s.Again != nil
 	}
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats
@@ -206,8 +208,28 @@ func (c *chain) newMethod(name string) *method {
 	}
 	// On the dubbo protocol a provider finds out by the time alone that an answer was late.
 	byTime := c.side == conf.Provider && c.protocol == constant.DubboProtocol
+	m.asksAgain = m.asksAgain && slices.ContainsFunc(m.steps, func(s Step) bool { return s.Waits })
 	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && (byTime || !s.Untimed) })
 	return m
+}
+
+// withLooks has those steps that could refuse a call after it has waited look before
+// it does.
+func withLooks(steps []Step) []Step {
+	wait := slices.IndexFunc(steps, func(s Step) bool { return s.Waits && !s.Observe })
+	if wait < 0 {
+		return steps
+	}
+	var looks []Step
+	for _, s := range steps[wait+1:] {
+		if s.Look != nil && !s.Observe {
+			looks = append(looks, Step{
+				Policy: s.Policy, Rank: RankLook, PerInstance: s.PerInstance,
+				Take: func(c Call) (Permit, *Refusal) { return Permit{}, s.Look(c) },
+			})
+		}
+	}
+	return slices.Insert(steps, wait, looks...)
 }
 
 // providerParams reads the limits in a provider's URL. Of several exports of a

@@ -34,10 +34,23 @@ const maxSteps = 16
 type running struct {
 	m       *method
 	token   rpcstatus.Token
+	waited  time.Duration // at its steps
 	began   time.Duration
 	outcome call.Outcome
 	elapsed time.Duration // negative: not taken
 	err     error         // what the inner chain answered
+}
+
+// admitted notes what a step has told of a call, and returns the newest reading of
+// the clock.
+func (r *running) admitted(s *Step, p Permit, now time.Duration) time.Duration {
+	if p.At == 0 {
+		return now
+	}
+	if s.Waits {
+		r.waited += time.Duration(p.Token)
+	}
+	return p.At
 }
 
 // begin fills r in place: it is on the caller's stack and large enough for a
@@ -69,7 +82,7 @@ func (r *running) settle(ctx context.Context, inv base.Invocation, res result.Re
 		}
 	}
 	r.outcome = call.Success
-	if r.elapsed > 0 && m.chain.protocol == constant.DubboProtocol && late(inv, r.elapsed) {
+	if r.elapsed > 0 && m.chain.protocol == constant.DubboProtocol && late(inv, r.waited+r.elapsed) {
 		r.outcome = call.Timeout
 	}
 }
@@ -201,9 +214,7 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 	if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
 		return refusal.result()
 	}
-	if permit.At != 0 {
-		now = permit.At
-	}
+	now = run.admitted(s, permit, now)
 	run.begin(m, now)
 	if s.Start != nil {
 		permit = s.Start(permit, run.began)
@@ -249,16 +260,12 @@ func (m *method) pair(ctx context.Context, next base.Invoker, inv base.Invocatio
 	if refusal != nil && !m.letPass(ctx, inv, first, refusal) {
 		return refusal.result()
 	}
-	if one.At != 0 {
-		now = one.At
-	}
-	two, refusal = second.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	now = run.admitted(first, one, now)
+	two, refusal = second.Take(Call{Ctx: ctx, Inv: inv, Now: now, Waited: run.waited})
 	if refusal != nil && !m.letPass(ctx, inv, second, refusal) {
 		return refusal.result()
 	}
-	if two.At != 0 {
-		now = two.At
-	}
+	now = run.admitted(second, two, now)
 	run.begin(m, now)
 	if first.Start != nil {
 		one = first.Start(one, run.began)
@@ -312,23 +319,17 @@ func (m *method) trio(ctx context.Context, next base.Invoker, inv base.Invocatio
 	if refusal != nil && !m.letPass(ctx, inv, first, refusal) {
 		return refusal.result()
 	}
-	if one.At != 0 {
-		now = one.At
-	}
-	two, refusal = second.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	now = run.admitted(first, one, now)
+	two, refusal = second.Take(Call{Ctx: ctx, Inv: inv, Now: now, Waited: run.waited})
 	if refusal != nil && !m.letPass(ctx, inv, second, refusal) {
 		return refusal.result()
 	}
-	if two.At != 0 {
-		now = two.At
-	}
-	three, refusal = third.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+	now = run.admitted(second, two, now)
+	three, refusal = third.Take(Call{Ctx: ctx, Inv: inv, Now: now, Waited: run.waited})
 	if refusal != nil && !m.letPass(ctx, inv, third, refusal) {
 		return refusal.result()
 	}
-	if three.At != 0 {
-		now = three.At
-	}
+	now = run.admitted(third, three, now)
 	run.begin(m, now)
 	if m.starts {
 		if first.Start != nil {
@@ -391,13 +392,16 @@ func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocati
 	for i := range m.steps {
 		s := &m.steps[i]
 		var refusal *Refusal
-		permits[i], refusal = s.Take(Call{Ctx: ctx, Inv: inv, Now: now})
+		permits[i], refusal = s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Waited: run.waited})
 		taken = i + 1
 		if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
 			return refusal.result()
 		}
-		if permits[i].At != 0 {
-			now = permits[i].At
+		now = run.admitted(s, permits[i], now)
+	}
+	if m.asksAgain && run.waited > 0 {
+		if _, refusal := m.again(permits, Call{Ctx: ctx, Inv: inv, Now: now, Waited: run.waited}); refusal != nil {
+			return refusal.result()
 		}
 	}
 	run.begin(m, now)
@@ -406,6 +410,23 @@ func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocati
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
+}
+
+// again asks the steps that want to be asked after a wait, and returns the first that
+// refuses and does not only observe.
+func (m *method) again(permits []Permit, c Call) (*Step, *Refusal) {
+	for i := range m.steps {
+		s := &m.steps[i]
+		if s.Again == nil {
+			continue
+		}
+		var refusal *Refusal
+		permits[i], refusal = s.Again(permits[i], c)
+		if refusal != nil && !m.letPass(c.Ctx, c.Inv, s, refusal) {
+			return s, refusal
+		}
+	}
+	return nil, nil
 }
 
 // start tells the steps that want to know that the call runs.

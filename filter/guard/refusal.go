@@ -73,10 +73,16 @@ func (s Site) NewRefusal(e call.RejectError, cause error) *Refusal {
 }
 
 // With is the refusal of one call, which tells more than those prepared can. It
-// counts with r. For consumers.
+// counts with r.
 func (r *Refusal) With(e call.RejectError, cause error) *Refusal {
 	reject := call.NewRejectError(e, cause)
-	return &Refusal{Reject: reject, err: reject, last: &retry.Last{Refusal: reject}, counter: r.counter, logs: r.logs}
+	out := &Refusal{Reject: reject, err: reject, counter: r.counter, callers: r.callers, service: r.service, logs: r.logs}
+	if r.last == nil {
+		out.err = newWireRefusal(reject)
+	} else {
+		out.last = &retry.Last{Refusal: reject}
+	}
+	return out
 }
 
 // result is the one allocation of a refused call: filters outside may write to it.

@@ -30,7 +30,9 @@ import (
 // waiting comes before every wait, and nobody waits while holding a slot.
 type Rank int
 
-// Ranks of a provider's steps. There is room between them.
+// Ranks of steps. There is room between them. A wait for time to pass, which holds
+// nothing, comes before one for a slot; a slot that is waited for before those that
+// are not.
 const (
 	RankGroup     Rank = 100
 	RankAdmission Rank = 200
@@ -39,6 +41,7 @@ const (
 	RankHotParam  Rank = 400
 	RankLook      Rank = 500
 	RankWait      Rank = 600
+	RankQueue     Rank = 650
 	RankSlot      Rank = 700
 )
 
@@ -54,6 +57,8 @@ type Call struct {
 	// Opens is set on a consumer whose call ends for dubbo as soon as its stream
 	// is open: nobody learns here when it is over.
 	Opens bool
+	// Waited is how long the call has waited at earlier steps of the plan.
+	Waited time.Duration
 }
 
 // Permit is a step's right to let the call run. It is a value: a step that needs
@@ -91,8 +96,16 @@ type Step struct {
 	// PerInstance tells that the limit belongs to the provider's address: under
 	// failover another instance may be tried after a refusal. A consumer's.
 	PerInstance bool
+	// Look, where it is set, tells whether Take would refuse the call now, and takes
+	// nothing. It is asked before the first step of the plan that waits, where that
+	// comes before this one: nobody is to wait only to be refused.
+	Look func(Call) *Refusal
 	// Take admits the call or refuses it.
 	Take func(Call) (Permit, *Refusal)
+	// Again, where it is set, is asked once more about a call that has waited at a
+	// later step, before it runs: what held when it came need not hold any more. The
+	// permit that it returns is in place of the one that it gets.
+	Again func(Permit, Call) (Permit, *Refusal)
 	// Release gives a held permit back. It is called exactly once, nil when
 	// there is never anything to give back. The outcome is Dropped when the call
 	// did not run because a later step refused it.
@@ -176,9 +189,9 @@ func (s Site) Version() uint64 { return s.version }
 // know of any, it is. The context must not be nil. It is not for the path of every call.
 func (s Site) TimeLeft(c Call) time.Duration {
 	if s.Side == conf.Provider {
-		return s.chain.timeLeftHere(c.Ctx, c.Inv)
+		return s.chain.timeLeftHere(c.Ctx, c.Inv, c.Waited)
 	}
-	return s.chain.timeLeft(c.Ctx, c.Inv)
+	return s.chain.timeLeft(c.Ctx, c.Inv, c.Waited)
 }
 
 // Builder makes the steps of one policy for a site, none when the site has no

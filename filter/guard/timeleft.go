@@ -31,9 +31,10 @@ import (
 // defaultTimeout is dubbo's, for calls that nobody gave one.
 const defaultTimeout = 3 * time.Second
 
-// timeLeft is how long the call may still take.
-func (c *chain) timeLeft(ctx context.Context, inv base.Invocation) time.Duration {
-	left := c.timeout(inv)
+// timeLeft is how long the call may still take that has waited so long at other
+// steps. A deadline of the context has run on meanwhile, a timeout has not.
+func (c *chain) timeLeft(ctx context.Context, inv base.Invocation, waited time.Duration) time.Duration {
+	left := c.timeout(inv) - waited
 	deadline, ok := ctx.Deadline()
 	switch {
 	case !ok:
@@ -47,7 +48,7 @@ func (c *chain) timeLeft(ctx context.Context, inv base.Invocation) time.Duration
 // timeLeftHere is how long a provider's call may still take: until its context's
 // deadline, and on the dubbo protocol as long as its caller waits in all, which is more
 // than is left. Where neither is known there is no bound.
-func (c *chain) timeLeftHere(ctx context.Context, inv base.Invocation) time.Duration {
+func (c *chain) timeLeftHere(ctx context.Context, inv base.Invocation, waited time.Duration) time.Duration {
 	left := time.Duration(math.MaxInt64)
 	if deadline, ok := ctx.Deadline(); ok {
 		left = time.Until(deadline)
@@ -57,7 +58,7 @@ func (c *chain) timeLeftHere(ctx context.Context, inv base.Invocation) time.Dura
 	}
 	if text, ok := inv.GetAttachment(constant.TimeoutKey); ok {
 		if d, ok := parseTimeout(text); ok && d > 0 {
-			left = min(left, d)
+			left = min(left, d-waited)
 		}
 	}
 	return left

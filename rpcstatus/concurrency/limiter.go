@@ -107,5 +107,8 @@ func (l *Limiter) Limit() int64 {
 	return 0
 }
 
+// Full reports whether a call that comes now would find no slot. It takes none.
+func (l *Limiter) Full() bool { return l.Inflight() >= l.limit.Load() }
+
 // Inflight is the number of slots taken now, calls over the limit included.
 func (l *Limiter) Inflight() int64 { return l.inflight.Load() + l.over.Load() }

@@ -24,18 +24,19 @@ import (
 
 // Queue lets at most a fixed number of calls run at the same time. Calls over
 // the limit wait, first come first served, until a slot is free for them, their
-// longest wait passes or their context ends. It is safe for concurrent use.
+// longest wait passes or their context ends. How many may wait is bounded by
+// [Queue.SetPlaces]. It is safe for concurrent use.
 //
 // Whoever got a slot, from [Queue.TryAcquire] or [Queue.Acquire], calls
 // [Queue.Release] exactly once. The limit is exact: slots are never taken over
 // it, nobody overtakes those who wait, and a free slot goes to the first of
 // them. While nobody waits there is no lock and nothing is allocated.
 //
-// Use [NewQueue]; the zero value has no slots, so that all wait in vain.
+// Use [NewQueue]; the zero value has neither slots nor places.
 type Queue struct {
 	// state has all that decides whether a call may run in one word: the slots
 	// taken in the lower half, the calls over the limit in the upper, and the
-	// sign for "somebody waits".
+	// signs for "somebody waits" and "no place is left to wait".
 	//
 	// No wake-up is lost, because the changes of one word have one order. The
 	// sign is set before a waiter looks for a slot, and a slot is given back by
@@ -43,37 +44,46 @@ type Queue struct {
 	// whoever gave the slot back sees it and calls dispatch. Or the slot came
 	// first: then the waiter finds it when it looks. Nobody overtakes for the
 	// same reason: the sign makes the compare-and-swap of TryAcquire fail.
-	state atomic.Int64
-	limit atomic.Int64
-	_     [112]byte // those who only pass share no cache line with those who wait
+	//
+	// A call is turned away by one look at it, too: all slots and all places were
+	// taken at that moment. One that goes from a place to a slot does both in one
+	// step, so that it never counts twice.
+	state  atomic.Int64
+	limit  atomic.Int64
+	places atomic.Int64
+	_      [104]byte // those who only pass share no cache line with those who wait
 
 	mu sync.Mutex
-	// Guarded by mu. The sign of state is set exactly while the list is not
-	// empty, seen by whoever has mu; limit is written under mu.
-	list waitList
-	open bool
+	// Guarded by mu. The signs of state are what signs says of the list, seen by
+	// whoever has mu; limit and places are written under mu.
+	list  waitList
+	shown int64 // the signs that state has
+	open  bool
 
 	// idle has waiters to use again. It belongs to the queue because channels
 	// and timers of one synctest bubble must not get into another.
 	idle sync.Pool
-	_    [48]byte
+	_    [40]byte
 }
 
-// Parts of Queue.state. There is room for 2^32 slots and 2^31 calls over the limit.
+// Parts of Queue.state. There is room for 2^32 slots and 2^30 calls over the limit.
 const (
 	oneOver  = 1 << 32
 	slots    = oneOver - 1
+	crowded  = 1 << 62       // no place is left; only together with somebody
 	somebody = math.MinInt64 // waits
 )
 
 // running is the number of calls that a state counts.
-func running(state int64) int64 { return state&slots + state&math.MaxInt64>>32 }
+func running(state int64) int64 { return state&slots + state&(crowded-1)>>32 }
 
-// NewQueue returns a queue. A limit of 0 and less is unlimited; calls are
-// counted all the same, so that a limit set later knows what runs.
+// NewQueue returns a queue in which any number of calls may wait. A limit of 0 and
+// less is unlimited; calls are counted all the same, so that a limit set later
+// knows what runs.
 func NewQueue(limit int) *Queue {
 	q := &Queue{}
 	q.limit.Store(bound(limit))
+	q.places.Store(math.MaxInt64)
 	return q
 }
 
@@ -104,7 +114,7 @@ func (q *Queue) TryAcquire() bool {
 // error is nil.
 //
 // The error is [ErrWaitTimeout] after maxWait, [ErrLimitReached] if it was not
-// to wait, and otherwise wraps the error and the cause of ctx. When maxWait
+// to wait, [ErrQueueFull] if there was no place to wait, and otherwise wraps the error and the cause of ctx. When maxWait
 // passes at the moment at which a slot is free, the slot is taken by this call
 // or, if others came before it, by the first of them. A call that had to wait
 // and whose context is done gets no slot: it goes to the next. Without a need to
@@ -155,9 +165,9 @@ func (q *Queue) Observe(maxWait time.Duration) Verdict {
 	for {
 		s := q.state.Load()
 		v, n := WouldRun, int64(1)
-		if s < 0 || s&slots >= q.limit.Load() {
+		if over := s&slots - q.limit.Load(); s < 0 || over >= 0 {
 			v = WouldWait
-			if maxWait <= 0 {
+			if maxWait <= 0 || s&crowded != 0 || over >= q.places.Load() {
 				v, n = WouldRefuse, oneOver
 			}
 		}
@@ -189,10 +199,33 @@ func (q *Queue) SetLimit(limit int) {
 	q.mu.Unlock()
 }
 
+// SetPlaces bounds the calls that may wait; with 0 nobody may, with less than that
+// any number. It may be changed while calls wait: nobody loses a place, but there is
+// none for others until fewer wait than may.
+func (q *Queue) SetPlaces(n int) {
+	places := int64(n)
+	if n < 0 {
+		places = math.MaxInt64
+	}
+	q.mu.Lock()
+	q.places.Store(places)
+	q.showLocked(0)
+	q.mu.Unlock()
+}
+
+// Full reports whether a call that comes now would find neither a slot nor a place
+// to wait. It takes nothing.
+func (q *Queue) Full() bool { return q.full(q.state.Load()) }
+
+func (q *Queue) full(state int64) bool {
+	return running(state) >= q.limit.Load() && (state&crowded != 0 || q.places.Load() == 0)
+}
+
 // SetOpen gives a slot to all who wait now, also over the limit, and returns how
 // many they were; whoever would have to wait afterwards gets one at once, until
-// SetOpen(false). A call that may not wait is refused as before. It is for a guard that stops enforcing the limit while calls
-// that began before are still on their way to the queue.
+// SetOpen(false). A call that may not wait, or where nobody may, is refused as
+// before. It is for a guard that stops enforcing the limit while calls that began
+// before are still on their way to the queue.
 func (q *Queue) SetOpen(open bool) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -206,9 +239,9 @@ func (q *Queue) SetOpen(open bool) int64 {
 }
 
 // Limit is the limit, 0 when unlimited.
-func (q *Queue) Limit() int64 { return shown(q.limit.Load()) }
+func (q *Queue) Limit() int64 { return told(q.limit.Load()) }
 
-func shown(limit int64) int64 {
+func told(limit int64) int64 {
 	if limit == math.MaxInt64 {
 		return 0
 	}

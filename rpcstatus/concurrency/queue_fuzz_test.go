@@ -29,6 +29,7 @@ import (
 type slowQueue struct {
 	mu                   sync.Mutex
 	limit                int
+	places               int // negative: any number
 	running, over, waits int // waits are observed calls that would have waited
 	now                  time.Duration
 	list                 []slowWaiter
@@ -54,6 +55,9 @@ func (s *slowQueue) happen(w slowWaiter, what string, refused bool) {
 
 func (s *slowQueue) inflight() int { return s.running + s.waits + s.over }
 func (s *slowQueue) room() bool    { return s.limit <= 0 || s.inflight() < s.limit }
+
+// crowded tells whether so many who wait are as many as may.
+func (s *slowQueue) crowded(n int) bool { return s.places >= 0 && n >= s.places }
 
 func (s *slowQueue) serve() {
 	for len(s.list) > 0 && s.room() {
@@ -82,9 +86,13 @@ func (s *slowQueue) acquire(name string, maxWait time.Duration) {
 			s.happen(w, "refused", true)
 			return
 		}
-		if s.open {
+		if s.open && s.places != 0 {
 			s.running++
 			s.happen(w, "runs", false)
+			return
+		}
+		if s.crowded(len(s.list)) {
+			s.happen(w, "finds no place", true)
 			return
 		}
 	}
@@ -122,7 +130,7 @@ func (s *slowQueue) observe(maxWait time.Duration) Verdict {
 		s.running++
 		return WouldRun
 	}
-	if maxWait <= 0 {
+	if maxWait <= 0 || s.crowded(len(s.list)) || s.limit > 0 && s.crowded(s.running+s.waits-s.limit) {
 		s.over++
 		return WouldRefuse
 	}
@@ -156,10 +164,13 @@ func FuzzQueue(f *testing.F) {
 	f.Add(2, []byte{op(observe, 1), op(observe, 0), op(observe, 0), op(acquire, 8), op(observe, 3), op(end, 2), op(end, 0), op(end, 0), op(end, 0), op(release, 0)})
 	f.Add(0, []byte{op(acquire, 1), op(try, 0), op(set, 2), op(acquire, 4), op(set, 0), op(set, 1), op(acquire, 7), op(set, 31)})
 	f.Add(-3, []byte{op(observe, 0), op(try, 0), op(set, 1), op(acquire, 20), op(pass, 19), op(pass, 0), op(release, 0)})
+	f.Add(1, []byte{op(set, 22), op(acquire, 9), op(acquire, 3), op(acquire, 5), op(pass, 3), op(acquire, 5), op(release, 0), op(acquire, 0), op(observe, 9)})
+	f.Add(1, []byte{op(acquire, 9), op(acquire, 9), op(acquire, 9), op(acquire, 9), op(set, 22), op(acquire, 9), op(release, 0), op(acquire, 9), op(release, 0), op(acquire, 9)})
+	f.Add(1, []byte{op(set, 23), op(observe, 9), op(observe, 9), op(observe, 9), op(observe, 9), op(end, 0), op(observe, 9), op(acquire, 4), op(set, 21), op(acquire, 4), op(try, 0)})
 	f.Fuzz(func(t *testing.T, limit int, ops []byte) {
 		limit %= 8
 		synctest.Test(t, func(t *testing.T) {
-			s, slow := newStage(limit), &slowQueue{limit: limit}
+			s, slow := newStage(limit), &slowQueue{limit: limit, places: -1}
 			var verdicts []Verdict
 			for i, op := range ops {
 				arg := int(op >> 3)
@@ -230,6 +241,11 @@ func FuzzQueue(f *testing.F) {
 						}
 						break
 					}
+					if arg >= 20 {
+						s.q.SetPlaces(arg - 21)
+						slow.change(func() { slow.places = arg - 21 })
+						break
+					}
 					s.q.SetLimit(arg - 2)
 					slow.change(func() { slow.limit = arg - 2 })
 				}
@@ -239,6 +255,9 @@ func FuzzQueue(f *testing.F) {
 					t.Fatalf("op %d: happened %q, want %q", i, got, want)
 				}
 				slow.events = nil
+				if got, want := s.q.Full(), (len(slow.list) > 0 || !slow.room()) && slow.crowded(len(slow.list)); got != want {
+					t.Fatalf("op %d: full is %v, want %v", i, got, want)
+				}
 				if s.q.Inflight() != int64(slow.inflight()) || s.q.Waiting() != int64(len(slow.list)) || s.q.Limit() != int64(max(0, slow.limit)) {
 					t.Fatalf("op %d: %d of %d, %d wait, want %d of %d, %d", i,
 						s.q.Inflight(), s.q.Limit(), s.q.Waiting(), slow.inflight(), slow.limit, len(slow.list))

@@ -233,8 +233,8 @@ func TestQueueLeaveAfterGrant(t *testing.T) {
 		require.True(t, q.TryAcquire())
 		w := &waiter{granted: make(chan struct{}, 1)}
 		next := &waiter{granted: make(chan struct{}, 1)}
-		require.False(t, q.enqueue(w))
-		require.False(t, q.enqueue(next))
+		require.Equal(t, hasPlace, q.enqueue(w))
+		require.Equal(t, hasPlace, q.enqueue(next))
 		q.Release() // to w, which has just noticed its deadline, or err
 		met, got := q.leave(w, err)
 		assert.Equal(t, err, got)

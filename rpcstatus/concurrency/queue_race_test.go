@@ -113,6 +113,7 @@ func atRest(t *testing.T, q *Queue) {
 	t.Helper()
 	assert.Zero(t, q.state.Load())
 	assert.Equal(t, waitList{}, q.list)
+	assert.Zero(t, q.shown)
 	for range q.Limit() {
 		assert.True(t, q.TryAcquire())
 	}

@@ -63,6 +63,8 @@ func (s *stage) acquire(name string, maxWait time.Duration) {
 			event += " runs"
 		case errors.Is(err, ErrWaitTimeout):
 			event += " too long"
+		case errors.Is(err, ErrQueueFull):
+			event += " finds no place"
 		case errors.Is(err, ErrLimitReached):
 			event += " refused"
 		case errors.Is(err, context.Canceled):
@@ -180,6 +182,28 @@ func TestQueueSteps(t *testing.T) {
 			{"try", "c", 0, 0, "c refused", 1, 0}, {"acquire", "d", 0, 0, "d refused 1/1", 1, 0}, {"acquire", "e", 0, 9, "", 1, 1},
 			{"end", "b", 0, 0, "e runs", 1, 0},
 		},
+		"no place": {
+			{"places", "", 1, 0, "", 0, 0}, {"acquire", "a", 0, 9, "a runs", 1, 0}, {"acquire", "b", 0, 9, "", 1, 1}, {"acquire", "c", 0, 9, "c finds no place 1/1", 1, 1},
+			{"release", "", 0, 0, "b runs", 1, 0}, {"acquire", "d", 0, 2, "", 1, 1}, {"acquire", "e", 0, 9, "e finds no place 1/1", 1, 1},
+			{"pass", "", 0, 2, "d too long 2ms 1/1", 1, 0}, {"acquire", "f", 0, 9, "", 1, 1}, {"cancel", "f", 0, 0, "f cancelled 1/1", 1, 0},
+			{"acquire", "g", 0, 9, "", 1, 1}, {"acquire", "h", 0, 0, "h refused 1/1", 1, 1},
+		},
+		"nobody may wait": {
+			{"places", "", 0, 0, "", 0, 0}, {"acquire", "a", 0, 9, "a runs", 1, 0}, {"acquire", "b", 0, 9, "b finds no place 1/1", 1, 0},
+			{"release", "", 0, 0, "", 0, 0}, {"acquire", "c", 0, 9, "c runs", 1, 0},
+		},
+		"fewer places take none away": {
+			{"acquire", "a", 0, 9, "a runs", 1, 0}, {"acquire", "b", 0, 9, "", 1, 1}, {"acquire", "c", 0, 9, "", 1, 2}, {"acquire", "d", 0, 9, "", 1, 3},
+			{"places", "", 1, 0, "", 1, 3}, {"acquire", "e", 0, 9, "e finds no place 1/1", 1, 3}, {"release", "", 0, 0, "b runs", 1, 2},
+			{"acquire", "e", 0, 9, "e finds no place 1/1", 1, 2}, {"release", "", 0, 0, "c runs", 1, 1}, {"acquire", "e", 0, 9, "e finds no place 1/1", 1, 1},
+			{"release", "", 0, 0, "d runs", 1, 0}, {"acquire", "e", 0, 9, "", 1, 1}, {"places", "", 0, 0, "", 1, 1}, {"acquire", "f", 0, 9, "f finds no place 1/1", 1, 1},
+			{"places", "", 2, 0, "", 1, 1}, {"acquire", "f", 0, 9, "", 1, 2}, {"places", "", -1, 0, "", 1, 2}, {"acquire", "g", 0, 9, "", 1, 3},
+			{"set", "", 3, 0, "e runs, f runs", 3, 1},
+		},
+		"observed: no more wait than may": {
+			{"places", "", 1, 0, "", 0, 0}, {"observe", "a", 0, 9, "a runs", 1, 0}, {"observe", "b", 0, 9, "b waits", 2, 0},
+			{"observe", "c", 0, 9, "c refused", 3, 0}, {"end", "a", 0, 0, "", 2, 0}, {"observe", "d", 0, 9, "d waits", 3, 0}, {"observe", "e", 0, 9, "e refused", 4, 0},
+		},
 		"observed without a limit": {
 			{"set", "", -1, 0, "", 0, 0}, {"observe", "a", 0, 0, "a runs", 1, 0}, {"observe", "b", 0, 9, "b runs", 2, 0}, {"set", "", 2, 0, "", 2, 0},
 			{"observe", "c", 0, 0, "c refused", 3, 0}, {"set", "", 0, 0, "", 3, 0}, {"try", "d", 0, 0, "d runs", 4, 0},
@@ -201,6 +225,8 @@ func TestQueueSteps(t *testing.T) {
 					case "set":
 						s.q.SetLimit(step.n)
 						require.EqualValues(t, max(0, step.n), s.q.Limit(), "step %d", i)
+					case "places":
+						s.q.SetPlaces(step.n)
 					case "pass":
 						sleep(d)
 					case "cancel":
@@ -246,6 +272,9 @@ func TestQueueZeroValueHasNoSlots(t *testing.T) {
 		var q Queue
 		assert.False(t, q.TryAcquire())
 		_, err := q.Acquire(t.Context(), ms)
+		require.ErrorIs(t, err, ErrQueueFull)
+		q.SetPlaces(1)
+		_, err = q.Acquire(t.Context(), ms)
 		require.ErrorIs(t, err, ErrWaitTimeout)
 		q.SetLimit(1)
 		assert.True(t, q.TryAcquire())

@@ -28,6 +28,15 @@ type waitTimeout struct{}
 func (waitTimeout) Error() string { return "weir: waited too long for a running call to end" }
 func (waitTimeout) Unwrap() error { return ErrLimitReached }
 
+// ErrQueueFull is the sentinel of a refusal of a call for which there was neither a
+// slot nor a place to wait. It is an [ErrLimitReached] too.
+var ErrQueueFull error = queueFull{}
+
+type queueFull struct{}
+
+func (queueFull) Error() string { return "weir: as many calls wait as may" }
+func (queueFull) Unwrap() error { return ErrLimitReached }
+
 // waitEnded is the error of a wait that ended with its context.
 type waitEnded struct{ err, cause error }
 
@@ -105,14 +114,21 @@ func (q *Queue) wait(ctx context.Context, maxWait time.Duration) (Wait, error) {
 	if maxWait <= 0 {
 		return q.met(false), ErrLimitReached
 	}
+	if s := q.state.Load(); q.full(s) {
+		// Without a lock: under overload this is how most calls end.
+		return Wait{Running: running(s), Limit: q.Limit()}, ErrQueueFull
+	}
 	done := ctx.Done() // while nothing is held: a context of somebody's own may panic
 	w, _ := q.idle.Get().(*waiter)
 	if w == nil {
 		w = &waiter{granted: make(chan struct{}, 1)}
 	}
 	defer q.idle.Put(w)
-	if q.enqueue(w) {
+	switch q.enqueue(w) {
+	case hasSlot:
 		return Wait{}, nil
+	case hasNothing:
+		return q.met(false), ErrQueueFull
 	}
 	if w.timer == nil {
 		w.timer = time.NewTimer(maxWait)
@@ -157,24 +173,47 @@ func (q *Queue) look(ctx context.Context, w *waiter, granted bool) error {
 	return err
 }
 
-// enqueue puts w at the end of the queue, and reports whether there was a slot
-// for it by now.
-func (q *Queue) enqueue(w *waiter) bool {
+// place is what a call that found no slot at first has got.
+type place int
+
+const (
+	hasPlace place = iota
+	hasSlot
+	hasNothing
+)
+
+// enqueue puts w at the end of the queue, unless there is a slot for it by now, or
+// no place.
+func (q *Queue) enqueue(w *waiter) place {
 	q.mu.Lock()
 	if q.open {
 		q.state.Add(1)
 		q.mu.Unlock()
-		return true
+		return hasSlot
+	}
+	if q.list.n >= q.places.Load() {
+		// A slot may just have been given back and not have been handed on yet.
+		q.dispatchLocked(q.limit.Load())
+		if q.list.n >= q.places.Load() {
+			// Where nobody waits, as nobody may, slots are taken without mu.
+			got := hasNothing
+			if q.TryAcquire() {
+				got = hasSlot
+			}
+			q.mu.Unlock()
+			return got
+		}
 	}
 	q.list.push(w)
-	q.state.Or(somebody) // and only then look for a slot, see state
+	q.showLocked(0) // and only then look for a slot, see state
 	q.dispatchLocked(q.limit.Load())
 	queued := w.queued
 	q.mu.Unlock()
 	if !queued {
 		<-w.granted
+		return hasSlot
 	}
-	return !queued
+	return hasPlace
 }
 
 // leave ends a wait without having been given a slot so far: with err, or after
@@ -188,7 +227,7 @@ func (q *Queue) leave(w *waiter, err error) (Wait, error) {
 	}
 	queued := w.queued
 	if queued {
-		q.removeLocked(w)
+		q.removeLocked(w, 0)
 	}
 	q.mu.Unlock()
 
@@ -206,10 +245,23 @@ func (q *Queue) leave(w *waiter, err error) (Wait, error) {
 	return met, err
 }
 
-func (q *Queue) removeLocked(w *waiter) {
+func (q *Queue) removeLocked(w *waiter, taken int64) {
 	q.list.remove(w)
-	if q.list.head == nil {
-		q.state.And(^somebody)
+	q.showLocked(taken)
+}
+
+// showLocked takes slots and makes the signs of state those of the list, in one step.
+func (q *Queue) showLocked(taken int64) {
+	signs := int64(0)
+	if q.list.n > 0 {
+		signs = somebody
+		if q.list.n >= q.places.Load() {
+			signs |= crowded
+		}
+	}
+	if change := taken + signs - q.shown; change != 0 { // nobody else changes the signs
+		q.state.Add(change)
+		q.shown = signs
 	}
 }
 
@@ -223,15 +275,15 @@ func (q *Queue) dispatch() {
 // dispatchLocked gives a slot to the first of those who wait while fewer than
 // limit run, and returns how many run then. As long as the sign of state is set
 // nobody else takes a slot (an observed call is over the limit then, whoever
-// comes first), so that looking and taking may be two steps. The sign goes last.
+// comes first), so that looking and taking may be two steps. The sign goes with the
+// last slot.
 func (q *Queue) dispatchLocked(limit int64) int64 {
 	for {
 		n, w := running(q.state.Load()), q.list.head
 		if w == nil || n >= limit {
 			return n
 		}
-		q.state.Add(1)
-		q.removeLocked(w)
+		q.removeLocked(w, 1)
 		w.granted <- struct{}{}
 	}
 }
