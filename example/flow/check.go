@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/call"
-	"github.com/weir-go/weir/example/internal/greet"
 )
 
 // check compares a tale with what is promised, and nothing in it depends on how fast
@@ -69,8 +68,8 @@ func (t tale) checkCalls(f *faults) {
 
 // checkRefusal sees that callers learn why.
 func (t tale) checkRefusal(f *faults, id int, r *call.RejectError) {
-	f.unless(r.Guard == t.scenario.guard && r.Reason == call.ReasonRate && !r.Forwarded, "call %d was refused by another: %v", id, r)
-	f.unless(r.Resource == greet.GreetServiceName+"#*", "call %d was refused for %s", id, r.Resource)
+	sc := t.scenario
+	f.unless(r.Guard == sc.guard && r.Reason == sc.reason && r.Resource == sc.resource && !r.Forwarded, "call %d was refused by another: %v", id, r)
 	f.unless(r.Waited == 0, "call %d was refused after a wait of %s", id, r.Waited)
 }
 
@@ -167,6 +166,23 @@ func (t tale) checkFull(f *faults, slowest float64) {
 		n := t.count(func(w visit) bool { return w.Arrived <= v.Left && w.Entered >= v.Arrived })
 		want := slowest*(maxQueue-(v.Left-v.Arrived)).Seconds() - 1
 		f.unless(float64(n) >= want, "a call was refused at %s while %d waited, want %.0f and more", v.Arrived-t.first(), n, want)
+	}
+}
+
+// checkBulkhead: never more calls run or wait than may, and a refusal only where as
+// many do.
+func (t tale) checkBulkhead(f *faults) {
+	n, _ := t.running(span{t.first(), longest})
+	f.unless(n <= maxRunning, "%d calls ran at the same time, want at most %d", n, maxRunning)
+	for _, s := range t.Samples {
+		f.unless(s.Waiting <= maxWaiting, "%d calls waited at %s, want at most %d", s.Waiting, s.At-t.first(), maxWaiting)
+	}
+	for _, v := range t.Visits {
+		if !v.Refused {
+			continue
+		}
+		n := t.count(func(w visit) bool { return w.Entered > 0 && w.Arrived <= v.Left && w.Left >= v.Arrived })
+		f.unless(n >= maxRunning+maxWaiting, "a call was refused at %s while %d ran or waited, want %d", v.Arrived-t.first(), n, maxRunning+maxWaiting)
 	}
 }
 
@@ -274,9 +290,10 @@ func (t tale) shownWaits(f *faults) {
 			waits = append(waits, v.Entered-v.Arrived)
 		}
 	}
-	f.unless(share(waits, 95) <= maxQueue+late, "one of 20 calls waited for longer than %s, want at most %s", share(waits, 95), maxQueue)
+	most := t.scenario.longestWait
+	f.unless(share(waits, 95) <= most+late, "one of 20 calls waited for longer than %s, want at most %s", share(waits, 95), most)
 	f.unless(len(refusals) > 0, "%w: none was refused", errBusy)
-	f.unless(middle(refusals) < maxQueue/4, "half of the refusals took longer than %s, want that they do not wait", middle(refusals))
+	f.unless(middle(refusals) < most/4, "half of the refusals took longer than %s, want that they do not wait", middle(refusals))
 }
 
 // shownWarmUpQueue: from cold it never sinks while enough calls come, holds the full
@@ -306,5 +323,20 @@ func (t tale) shownWarmUpQueue(f *faults) {
 	f.unless(held >= 2, "the full rate of %d was held in %d judged seconds, want two and more", bothRate, held)
 	f.unless(higher >= 1, "%w: %d seconds after the rate was raised could be judged", errBusy, higher)
 	t.shownEven(f)
+	t.shownWaits(f)
+}
+
+// shownBulkhead: where somebody always waits, as many calls run as may.
+func (t tale) shownBulkhead(f *faults) {
+	judged := 0
+	for i, s := range t.seconds() {
+		if !t.figures(s).judged() {
+			continue
+		}
+		judged++
+		most, mean := t.running(s)
+		f.unless(most == maxRunning && mean >= 0.85*maxRunning, "second %d: %d calls ran at most and %.1f on average while others waited, want %d", i+1, most, mean, maxRunning)
+	}
+	f.unless(judged >= 1, "%w: in no second somebody always waited", errBusy)
 	t.shownWaits(f)
 }

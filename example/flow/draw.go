@@ -33,9 +33,6 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// bin is the width of a column.
-const bin = 100 * time.Millisecond
-
 var (
 	green = color.RGBA{0x5a, 0xb4, 0x8c, 0xff}
 	grey  = color.RGBA{0xc8, 0xc8, 0xc8, 0xff}
@@ -81,21 +78,43 @@ func drawTales(out io.Writer, sc scenario, tales []tale) error {
 	return err
 }
 
-// plot draws one tale: how many calls were admitted and refused, as per second, in each
-// tenth of a second, what was allowed, and how many waited.
+// bin is the width of a column. A limit that makes nobody wait may be used up in the
+// first part of a second.
+func (sc scenario) bin() time.Duration {
+	if sc.longestWait == 0 {
+		return time.Second
+	}
+	return 100 * time.Millisecond
+}
+
+// perCall is what a call adds to a column: they are in calls per second, but where
+// running calls are drawn, which they would dwarf.
+func (sc scenario) perCall() float64 {
+	if sc.most == nil {
+		return 1
+	}
+	return float64(time.Second / sc.bin())
+}
+
+// plot draws one tale: how many calls were admitted and refused in each column, what was
+// allowed or ran, and how many waited.
 func (t tale) plot() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = t.scenario.title + " (" + t.protocol.title + ")"
 	p.Title.TextStyle.Font.Size = vg.Points(10)
 	p.X.Min, p.X.Max, p.Y.Min = 0, t.scenario.lasts().Seconds(), 0
 	p.X.Label.Text = "seconds"
-	p.Y.Label.Text = t.scenario.axis()
+	p.Y.Label.Text = "calls per second"
+	if t.scenario.most == nil {
+		p.Y.Label.Text = "calls per 100 ms"
+	}
 	p.X.Label.TextStyle.Font.Size, p.Y.Label.TextStyle.Font.Size = vg.Points(8), vg.Points(8)
 	p.X.Padding, p.Y.Padding = 0, 0
 	p.X.Tick.Marker = everySecond{}
 
+	bin := t.scenario.bin()
 	bins := int(t.scenario.lasts() / bin)
-	factor := t.scenario.perBin()
+	factor := t.scenario.perCall()
 	admitted, both := make([]float64, bins), make([]float64, bins)
 	for i := range bins {
 		n := t.figures(span{t.first() + time.Duration(i)*bin, t.first() + time.Duration(i+1)*bin})
@@ -107,7 +126,7 @@ func (t tale) plot() (*plot.Plot, error) {
 		low, high []float64
 		color     color.Color
 	}{{base, admitted, green}, {admitted, both, grey}} {
-		shape, err := between(s.low, s.high, s.color)
+		shape, err := between(bin, s.low, s.high, s.color)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +150,8 @@ func highest(heights []float64) float64 {
 }
 
 // between is the area from one row of columns to another.
-func between(low, high []float64, c color.Color) (*plotter.Polygon, error) {
+func between(bin time.Duration, low, high []float64, c color.Color) (*plotter.Polygon, error) {
+	edge := func(i int) float64 { return (time.Duration(i) * bin).Seconds() }
 	var shape plotter.XYs
 	for i, y := range high {
 		shape = append(shape, plotter.XY{X: edge(i), Y: y}, plotter.XY{X: edge(i + 1), Y: y})
@@ -147,31 +167,49 @@ func between(low, high []float64, c color.Color) (*plotter.Polygon, error) {
 	return p, nil
 }
 
-func edge(i int) float64 { return (time.Duration(i) * bin).Seconds() }
-
-// lines are what is allowed and how many wait.
+// lines are what is allowed or runs, and how many wait.
 func (t tale) lines() ([]plot.Plotter, error) {
-	var allowed plotter.XYs
-	for from := time.Duration(0); from < t.scenario.lasts(); from += bin {
-		y := (t.scenario.most(from+bin, t.raised()) - t.scenario.most(from, t.raised())) * t.scenario.perBin()
-		allowed = append(allowed, plotter.XY{X: from.Seconds(), Y: y}, plotter.XY{X: (from + bin).Seconds(), Y: y})
-	}
-	limit, err := line(allowed, black, vg.Points(4), vg.Points(3))
-	if err != nil {
-		return nil, err
-	}
-	out := []plot.Plotter{limit}
-	var waiting plotter.XYs
+	bound, waiting := t.allowedLine(), plotter.XYs{}
 	for _, s := range t.Samples {
 		if at := s.At - t.first(); at >= 0 && at <= t.scenario.lasts() {
 			waiting = append(waiting, plotter.XY{X: at.Seconds(), Y: float64(s.Waiting)})
 		}
 	}
-	if !t.scenario.queues() || len(waiting) == 0 {
-		return out, nil
+	dashes := []vg.Length{vg.Points(4), vg.Points(3)}
+	if t.scenario.most == nil {
+		bound, dashes = t.runningLine(), nil
+	}
+	limit, err := line(bound, black, dashes...)
+	if err != nil || t.scenario.longestWait == 0 || len(waiting) == 0 {
+		return []plot.Plotter{limit}, err
 	}
 	w, err := line(waiting, red)
-	return append(out, w), err
+	return []plot.Plotter{limit, w}, err
+}
+
+func (t tale) allowedLine() (out plotter.XYs) {
+	if t.scenario.most == nil {
+		return nil
+	}
+	const step = 100 * time.Millisecond
+	for from := time.Duration(0); from < t.scenario.lasts(); from += step {
+		y := t.allowed(span{t.first() + from, t.first() + from + step}) / step.Seconds()
+		out = append(out, plotter.XY{X: from.Seconds(), Y: y}, plotter.XY{X: (from + step).Seconds(), Y: y})
+	}
+	return out
+}
+
+// runningLine has a point for each look at those who wait.
+func (t tale) runningLine() (out plotter.XYs) {
+	for _, s := range t.Samples {
+		at := s.At - t.first()
+		if at < 0 || at > t.scenario.lasts() {
+			continue
+		}
+		n := t.count(func(v visit) bool { return v.Entered > 0 && v.Entered <= s.At && v.Done > s.At })
+		out = append(out, plotter.XY{X: at.Seconds(), Y: float64(n)})
+	}
+	return out
 }
 
 func line(points plotter.XYs, c color.Color, dashes ...vg.Length) (*plotter.Line, error) {
@@ -202,7 +240,10 @@ type swatch struct {
 
 func (sc scenario) legend() []swatch {
 	out := []swatch{{green, "admitted"}, {grey, "refused"}, {black, "what the limit allows"}}
-	if sc.queues() {
+	if sc.most == nil {
+		out[2].title = "calls that run"
+	}
+	if sc.longestWait > 0 {
 		out = append(out, swatch{red, "calls that wait"})
 	}
 	return out
@@ -210,7 +251,7 @@ func (sc scenario) legend() []swatch {
 
 func drawLegend(c draw.Canvas, all []swatch) {
 	style := draw.TextStyle{Color: color.Black, Font: font.From(plot.DefaultFont, vg.Points(8)), YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
-	const size, gap = 8, 14
+	const size, gap = 8, 22
 	x, y := c.Min.X, c.Min.Y+size/2
 	for _, s := range all {
 		box := vg.Rectangle{Min: vg.Point{X: x, Y: y - size/2}, Max: vg.Point{X: x + size, Y: y + size/2}}

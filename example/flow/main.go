@@ -13,7 +13,8 @@
 // limitations under the License.
 
 // Command flow shows what becomes of calls over a rate, on real servers: a limit
-// that warms up, one that queues, and one that does both while its rate is raised.
+// that warms up, one that queues, and one that does both while its rate is raised; and
+// what a bulkhead makes of calls that take their time.
 //
 //	go run ./flow [-o FOLDER] [-only NAME]
 //

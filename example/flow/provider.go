@@ -189,14 +189,15 @@ func (p *provider) look() {
 	}
 }
 
-// waiting is what Weir tells of those who wait. There is no limit before the first call.
+// waiting is what Weir tells of those who wait, for whatever method. There is no limit
+// before the first call.
 func (p *provider) waiting() (n int64, ok bool) {
 	for _, l := range weir.Snapshot().Limits {
 		if l.Guard == p.guard {
-			return l.Waiting, true
+			n, ok = n+l.Waiting, true
 		}
 	}
-	return 0, false
+	return n, ok
 }
 
 // GreetProvider serves greet.GreetService over Triple.

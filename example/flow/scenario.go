@@ -17,6 +17,9 @@ package main
 import (
 	"time"
 
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/example/internal/greet"
+	"github.com/weir-go/weir/filter/bulkhead"
 	"github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/tps"
 )
@@ -32,7 +35,13 @@ const (
 	raisedTo   = 1000
 	coldFactor = 3
 	maxQueue   = 200 * time.Millisecond
+
+	maxRunning = 10
+	maxWaiting = 20
 )
+
+// hold is how long a call of the bulkhead runs, so that 200 a second can.
+const hold = 50 * time.Millisecond
 
 // step is a time in which callers call at one rate.
 type step struct {
@@ -44,12 +53,15 @@ type step struct {
 // scenario is one limit, and what is offered to it.
 type scenario struct {
 	name, title string
-	guard       string // the policy
 	protocols   []protocol
-	hold        time.Duration // that a call runs
 	steps       []step
+	hold        time.Duration // that a call runs
+	// guard is the policy; reason and resource are in its refusals.
+	guard, reason, resource string
+	// longestWait is how long calls wait at most; with 0 none does.
+	longestWait time.Duration
 	// most is how many calls at most may have been admitted so long after the first,
-	// in which the rate had been raised after raised, or has not with 0. It is drawn.
+	// in which the rate had been raised after raised, or has not with 0. nil is no rate.
 	most func(since, raised time.Duration) float64
 	// check looks at what must hold, however slow the machine is.
 	check func(t tale, f *faults)
@@ -58,11 +70,10 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	return []scenario{
+	all := []scenario{
 		{
 			name:      "warm-up",
 			title:     "Warm-up from 200 to 600 a second, 800 are offered",
-			guard:     flowcontrol.Policy,
 			protocols: []protocol{triple},
 			steps:     []step{{lasts: 9 * time.Second, perSecond: 800}},
 			most:      warmUpCurve(),
@@ -70,26 +81,46 @@ func scenarios() []scenario {
 			shown:     tale.shownWarmUp,
 		},
 		{
-			name:      "queue",
-			title:     "Queue at 1000 a second, 700 and then 1300 are offered",
-			guard:     flowcontrol.Policy,
-			protocols: []protocol{triple, dubboProto},
-			steps:     []step{{lasts: 2 * time.Second, perSecond: 700}, {lasts: 4 * time.Second, perSecond: 1300}},
-			most:      func(since, _ time.Duration) float64 { return queueRate * since.Seconds() },
-			check:     tale.checkQueue,
-			shown:     tale.shownQueue,
+			name:        "queue",
+			title:       "Queue at 1000 a second, 700 and then 1300 are offered",
+			protocols:   []protocol{triple, dubboProto},
+			longestWait: maxQueue,
+			steps:       []step{{lasts: 2 * time.Second, perSecond: 700}, {lasts: 4 * time.Second, perSecond: 1300}},
+			most:        func(since, _ time.Duration) float64 { return queueRate * since.Seconds() },
+			check:       tale.checkQueue,
+			shown:       tale.shownQueue,
 		},
 		{
-			name:      "warm-up-queue",
-			title:     "Warm-up with queue to 500 a second, then raised to 1000",
-			guard:     flowcontrol.Policy,
-			protocols: []protocol{dubboProto},
-			steps:     []step{{lasts: 8 * time.Second, perSecond: 700}, {lasts: 3 * time.Second, perSecond: 1300, raise: raisedTo}},
-			most:      warmUpQueueCurve(),
-			check:     tale.checkWarmUpQueue,
-			shown:     tale.shownWarmUpQueue,
+			name:        "warm-up-queue",
+			title:       "Warm-up with queue to 500 a second, then raised to 1000",
+			protocols:   []protocol{dubboProto},
+			longestWait: maxQueue,
+			steps:       []step{{lasts: 8 * time.Second, perSecond: 700}, {lasts: 3 * time.Second, perSecond: 1300, raise: raisedTo}},
+			most:        warmUpQueueCurve(),
+			check:       tale.checkWarmUpQueue,
+			shown:       tale.shownWarmUpQueue,
+		},
+		{
+			name:  "bulkhead",
+			title: "Bulkhead of 10 running and 20 waiting, a call takes 50 ms",
+			guard: bulkhead.Policy, reason: call.ReasonConcurrency, resource: greet.GreetServiceName + "#SayHello",
+			protocols:   []protocol{triple, dubboProto},
+			hold:        hold,
+			longestWait: hold * maxWaiting / maxRunning,
+			steps: []step{
+				{lasts: 1500 * time.Millisecond, perSecond: 100}, {lasts: 3 * time.Second, perSecond: 300}, {lasts: 1 * time.Second, perSecond: 100},
+			},
+			check: tale.checkBulkhead,
+			shown: tale.shownBulkhead,
 		},
 	}
+	for i := range all {
+		if sc := &all[i]; sc.guard == "" {
+			// The methods of a service share its rate.
+			sc.guard, sc.reason, sc.resource = flowcontrol.Policy, call.ReasonRate, greet.GreetServiceName+"#*"
+		}
+	}
+	return all
 }
 
 // longest is longer than any scenario takes.
@@ -146,10 +177,3 @@ func curve(every time.Duration, admits func(now time.Duration) bool) func(since,
 		return n[i] + (n[i+1]-n[i])*(since-time.Duration(i)*time.Second).Seconds()
 	}
 }
-
-// queues reports whether calls may wait.
-func (sc scenario) queues() bool { return sc.name != "warm-up" }
-
-// axis is what the columns of the drawing are in, and perBin what a call adds to one.
-func (sc scenario) axis() string    { return "calls per second" }
-func (sc scenario) perBin() float64 { return float64(time.Second / bin) }

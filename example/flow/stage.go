@@ -60,8 +60,10 @@ var (
 type stage struct {
 	dir  string // configuration
 	logs *os.File
-	cli  *client.Client
-	ran  int // providers
+	// instance makes a client for each provider: options of a reference stay with the
+	// client that made it.
+	instance *dubbo.Instance
+	ran      int // providers
 }
 
 func newStage() (_ *stage, err error) {
@@ -74,15 +76,12 @@ func newStage() (_ *stage, err error) {
 	}
 	// dubbo-go logs to standard output, which is for the tables.
 	os.Stdout = s.logs
-	instance, err := dubbo.NewInstance(
+	s.instance, err = dubbo.NewInstance(
 		dubbo.WithName("flow-consumer"),
 		dubbo.WithLogger(logger.WithZap(), logger.WithLevel("warn")),
 		// An interrupted sample ends its children itself, and then with a status of its own.
 		dubbo.WithShutdown(graceful_shutdown.WithoutInternalSignal()),
 	)
-	if err == nil {
-		s.cli, err = instance.NewClient(client.WithClientRequestTimeout(callTimeout))
-	}
 	if err != nil {
 		return nil, s.close(context.Background(), err)
 	}
@@ -177,15 +176,19 @@ func (s *stage) once(ctx context.Context, sc scenario, p protocol) (tale, error)
 // dial makes a client. One process cannot have several consumers of one interface
 // from YAML, so these are made in code.
 func (s *stage) dial(p protocol, url string) (func(ctx context.Context, name string) (string, error), error) {
+	made, err := s.instance.NewClient(client.WithClientRequestTimeout(callTimeout))
+	if err != nil {
+		return nil, err
+	}
 	once := client.WithRetries(0) // each call is one attempt, so that what arrives can be counted
 	if p == dubboProto {
-		cli, err := greet.NewDubboGreet(s.cli, once, client.WithProtocolDubbo(), client.WithSerialization(constant.Hessian2Serialization), client.WithURL(url))
+		cli, err := greet.NewDubboGreet(made, once, client.WithProtocolDubbo(), client.WithSerialization(constant.Hessian2Serialization), client.WithURL(url))
 		if err != nil {
 			return nil, err
 		}
 		return cli.SayHello, nil
 	}
-	cli, err := greet.NewGreetService(s.cli, once, client.WithProtocolTriple(), client.WithURL(url))
+	cli, err := greet.NewGreetService(made, once, client.WithProtocolTriple(), client.WithURL(url))
 	if err != nil {
 		return nil, err
 	}

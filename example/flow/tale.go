@@ -15,6 +15,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -99,21 +100,60 @@ func (t tale) figures(s span) figures {
 	return n
 }
 
+// running is how many calls at most and on average ran in some time.
+func (t tale) running(s span) (most int, mean float64) {
+	var turns []time.Duration // when one begins, and negative when one ends
+	total := time.Duration(0)
+	for _, v := range t.Visits {
+		if from, to := max(v.Entered, s.from), min(v.Done, s.to); v.Entered > 0 && from < to {
+			turns = append(turns, from, -to)
+			total += to - from
+		}
+	}
+	slices.SortFunc(turns, func(a, b time.Duration) int {
+		// At the same moment one ends first.
+		return cmp.Or(cmp.Compare(max(a, -a), max(b, -b)), cmp.Compare(a, b))
+	})
+	now := 0
+	for _, at := range turns {
+		if at < 0 {
+			now--
+		} else {
+			now++
+		}
+		most = max(most, now)
+	}
+	return most, total.Seconds() / (s.to - s.from).Seconds()
+}
+
 // allowed is how many calls may be admitted in a second of the scenario.
 func (t tale) allowed(s span) float64 {
 	return t.scenario.most(s.to-t.first(), t.raised()) - t.scenario.most(s.from-t.first(), t.raised())
 }
 
+// bound is what is allowed, or without a rate what runs.
+func (t tale) bound(s span) float64 {
+	if t.scenario.most != nil {
+		return t.allowed(s)
+	}
+	n, _ := t.running(s)
+	return float64(n)
+}
+
 // print is a table with a row for each second.
 func (t tale) print(out io.Writer) {
-	fmt.Fprintf(out, "%8s %9s %9s %9s %9s %9s\n", "second", "offered", "allowed", "admitted", "refused", "waiting")
+	bound := "allowed"
+	if t.scenario.most == nil {
+		bound = "running"
+	}
+	fmt.Fprintf(out, "%8s %9s %9s %9s %9s %9s\n", "second", "offered", bound, "admitted", "refused", "waiting")
 	for i, s := range t.seconds() {
 		n := t.figures(s)
 		held := ""
 		if n.lost > 0 {
 			held = fmt.Sprintf("  (held up for %s)", short(n.lost))
 		}
-		fmt.Fprintf(out, "%8d %9d %9.0f %9d %9d %9d%s\n", i+1, n.offered, t.allowed(s), n.admitted, n.refused, n.waiting, held)
+		fmt.Fprintf(out, "%8d %9d %9.0f %9d %9d %9d%s\n", i+1, n.offered, t.bound(s), n.admitted, n.refused, n.waiting, held)
 	}
 	var admitted, turnedAway []time.Duration
 	for _, v := range t.Visits {
