@@ -32,6 +32,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -108,5 +109,8 @@ func run(ctx context.Context, out io.Writer, folder, only string) (err error) {
 		return fmt.Errorf("not kept:\n%w", err)
 	}
 	fmt.Fprintln(out, "\nEvery limit did what it should.")
+	if len(s.unseen) > 0 {
+		fmt.Fprintln(out, "The machine was too busy to see all of it:", strings.Join(s.unseen, "; "))
+	}
 	return nil
 }
