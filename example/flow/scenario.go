@@ -95,7 +95,7 @@ func scenarios() []scenario {
 			title:       "Warm-up with queue to 500 a second, then raised to 1000",
 			protocols:   []protocol{dubboProto},
 			longestWait: maxQueue,
-			steps:       []step{{lasts: 8 * time.Second, perSecond: 700}, {lasts: 3 * time.Second, perSecond: 1300, raise: raisedTo}},
+			steps:       []step{{lasts: 8 * time.Second, perSecond: 700}, {lasts: 4 * time.Second, perSecond: 1300, raise: raisedTo}},
 			most:        warmUpQueueCurve(),
 			check:       tale.checkWarmUpQueue,
 			shown:       tale.shownWarmUpQueue,
