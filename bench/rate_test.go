@@ -114,10 +114,15 @@ func ratePeers() []peer {
 }
 
 func sentinelFlow(resource string, threshold float64) func() {
-	flows = append(flows, &flow.Rule{
+	return sentinelRule(resource, &flow.Rule{
 		Resource: resource, Threshold: threshold, StatIntervalInMs: 1000,
 		TokenCalculateStrategy: flow.Direct, ControlBehavior: flow.Reject,
 	})
+}
+
+// sentinelRule is a call under a rule of Sentinel's.
+func sentinelRule(resource string, rule *flow.Rule) func() {
+	flows = append(flows, rule)
 	must(flow.LoadRules(flows))
 	return func() {
 		if e, blocked := api.Entry(resource); blocked == nil {

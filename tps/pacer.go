@@ -244,15 +244,11 @@ func (p *Pacer) Wait(ctx context.Context, now, most time.Duration) (Turn, error)
 	if err := ctx.Err(); err != nil {
 		return Turn{}, &turnEnded{err, context.Cause(ctx)}
 	}
-	done := ctx.Done()
-	w, _ := p.idle.Get().(*turn)
+	w, t, err := p.enqueue(now, most)
 	if w == nil {
-		w = &turn{granted: make(chan struct{}, 1)}
-	}
-	defer p.idle.Put(w)
-	if t, queued, err := p.enqueue(w, now, most); !queued {
 		return t, err
 	}
+	defer p.idle.Put(w)
 	select {
 	case <-w.granted:
 		if err := ctx.Err(); err != nil {
@@ -262,22 +258,22 @@ func (p *Pacer) Wait(ctx context.Context, now, most time.Duration) (Turn, error)
 		if w.late > 0 {
 			return Turn{Queued: true, RetryAfter: w.late}, ErrWaitTooLong
 		}
-	case <-done:
+	case <-ctx.Done():
 		p.leave(w)
 		return Turn{Queued: true}, &turnEnded{ctx.Err(), context.Cause(ctx)}
 	}
 	return Turn{Ticket: w.ticket, Queued: true}, nil
 }
 
-// enqueue puts w at the end of those who wait, unless its turn is now or would
+// enqueue puts a call at the end of those who wait, unless its turn is now or would
 // come too late.
-func (p *Pacer) enqueue(w *turn, now, most time.Duration) (t Turn, queued bool, err error) {
+func (p *Pacer) enqueue(now, most time.Duration) (*turn, Turn, error) {
+	end := until(now, most)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w.ticket, w.late, w.until = noTurn, 0, until(now, most)
 	for p.list.head == nil {
 		if p.open {
-			return Turn{}, false, nil
+			return nil, Turn{}, nil
 		}
 		last := p.last.Load()
 		due := time.Duration(last + p.spacing.Load())
@@ -285,22 +281,31 @@ func (p *Pacer) enqueue(w *turn, now, most time.Duration) (t Turn, queued bool, 
 		case now >= due:
 			if p.last.CompareAndSwap(last, int64(now)) {
 				p.passed.Add(1)
-				return Turn{Ticket: ticketOf(now)}, false, nil
+				return nil, Turn{Ticket: ticketOf(now)}, nil
 			}
-		case due > w.until:
-			return Turn{RetryAfter: due - w.until}, false, ErrWaitTooLong
+		case due > end:
+			return nil, Turn{RetryAfter: due - end}, ErrWaitTooLong
 		case p.last.CompareAndSwap(last, occupied):
 			p.due = due
-			p.list.push(w)
+			w := p.pushLocked(end)
 			p.armLocked(now)
-			return Turn{}, true, nil
+			return w, Turn{}, nil
 		}
 	}
-	if turn := p.turnLocked(p.list.n); turn > w.until {
-		return Turn{RetryAfter: turn - w.until}, false, ErrWaitTooLong
+	if turn := p.turnLocked(p.list.n); turn > end {
+		return nil, Turn{RetryAfter: turn - end}, ErrWaitTooLong
 	}
+	return p.pushLocked(end), Turn{}, nil
+}
+
+func (p *Pacer) pushLocked(end time.Duration) *turn {
+	w, _ := p.idle.Get().(*turn)
+	if w == nil {
+		w = &turn{granted: make(chan struct{}, 1)}
+	}
+	w.ticket, w.late, w.until = noTurn, 0, end
 	p.list.push(w)
-	return Turn{}, true, nil
+	return w
 }
 
 // until is the end of a wait that begins now. One that has no end goes on further than any turn is told.

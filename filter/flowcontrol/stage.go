@@ -228,17 +228,17 @@ func (s *stage) permit(d tps.Decision) (guard.Permit, *guard.Refusal) {
 // wait is take for a call whose turn is not now.
 func (s *stage) wait(c guard.Call) (guard.Permit, *guard.Refusal) {
 	c = withContext(c)
-	began := guard.Now()
+	began := nowOf(c)
 	turn, err := s.pacer.Wait(c.Ctx, began, s.mostOf(c))
 	if !turn.Queued {
 		s.waits.None()
 		switch {
 		case err == nil:
 			return guard.Permit{Held: true, Mark: s.index<<24 | turn.Ticket}, nil
-		case tps.IsGivenUp(err):
-			return guard.Permit{}, s.gaveUp(c, turn, 0, err)
+		case turn.RetryAfter > 0:
+			return guard.Permit{}, s.refusals.After(turn.RetryAfter)
 		}
-		return guard.Permit{}, s.refusals.After(turn.RetryAfter)
+		return guard.Permit{}, s.gaveUp(c, turn, 0, err)
 	}
 	at := guard.Now()
 	waited := at - began
