@@ -84,6 +84,15 @@ func (h heat) like(o heat) heat {
 	return h
 }
 
+// counted is what calls of the step under way come to at another rate: they passed at
+// the old one, and what a step takes back is of the new one.
+func (h heat) counted(calls int64, o heat) int64 {
+	if o.rate <= 0 {
+		return calls
+	}
+	return int64(math.Round(float64(calls) * h.rate / o.rate))
+}
+
 // pass goes on by some steps, in the first of which so many calls have passed and
 // in the others none.
 func (h *heat) pass(steps int64, calls float64) {

@@ -123,7 +123,9 @@ func (p *Pacer) Update(q Quota, w Warming) error {
 		if !was {
 			p.stepEnds.Store(0) // the first call begins the first step
 		}
-		p.heat = newHeat(q, w).like(p.heat)
+		old := p.heat
+		p.heat = newHeat(q, w).like(old)
+		p.passed.Store(p.heat.counted(p.passed.Load(), old))
 		p.spaceLocked(spacingOf(float64(time.Second) / p.heat.now()))
 	}
 	if p.list.head != nil {

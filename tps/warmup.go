@@ -146,7 +146,9 @@ func (l *WarmUp) UpdateWarming(q Quota, w Warming) error {
 		return nil
 	}
 	l.quota, l.warming = q, w
-	l.heat = newHeat(q, w).like(l.heat)
+	old := l.heat
+	l.heat = newHeat(q, w).like(old)
+	l.passed.Store(l.heat.counted(l.passed.Load(), old))
 	l.sliding.room(q)
 	l.sliding.setQuota(l.heat.quota(q))
 	return nil

@@ -199,3 +199,30 @@ func TestPacerWarmsUp(t *testing.T) {
 		require.ErrorIs(t, err, tps.ErrWaitTooLong)
 	})
 }
+
+// A warm limit that is raised late in a step had a second less: what had passed at the
+// old rate was held against what the new one lets pass.
+func TestRegression_ARaisedRateStaysWarm(t *testing.T) {
+	for _, to := range []int64{1000, 5000} {
+		l := newWarmUp(t, 500, time.Second, tps.Warming{Time: 4 * time.Second, Factor: 3})
+		require.Equal(t, 500, seconds(l, start, 10, 2*ms)[9])
+		for at := start + 10*time.Second; at < start+10*time.Second+990*ms; at += 2 * ms {
+			l.AllowAt(at)
+		}
+		require.NoError(t, l.Update(tps.Quota{Rate: to, Interval: time.Second}))
+		l.AllowAt(start + 10*time.Second + 995*ms)
+		require.InDelta(t, to, seconds(l, start+11*time.Second, 1, ms)[0], 1)
+
+		p, err := tps.NewPacer(tps.Quota{Rate: 500, Interval: time.Second}, tps.Warming{Time: 4 * time.Second, Factor: 3}, nil)
+		require.NoError(t, err)
+		for at := start; at < start+10*time.Second+990*ms; at += ms / 4 {
+			p.Pass(at)
+		}
+		require.NoError(t, p.Update(tps.Quota{Rate: to, Interval: time.Second}, tps.Warming{Time: 4 * time.Second, Factor: 3}))
+		for at := start + 10*time.Second + 990*ms; at < start+11*time.Second; at += ms / 4 {
+			p.Pass(at)
+		}
+		p.Pass(start + 11*time.Second)
+		require.Equal(t, time.Second/time.Duration(to), p.Stats().Spacing)
+	}
+}
