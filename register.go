@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	_ "github.com/weir-go/weir/filter/activelimit"    // registers its filter
+	_ "github.com/weir-go/weir/filter/bulkhead"       // registers its filter
 	_ "github.com/weir-go/weir/filter/circuitbreaker" // registers its filter
 	_ "github.com/weir-go/weir/filter/executelimit"   // registers its filter
 	_ "github.com/weir-go/weir/filter/flowcontrol"    // registers its filter

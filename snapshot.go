@@ -22,6 +22,7 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/activelimit"
+	"github.com/weir-go/weir/filter/bulkhead"
 	"github.com/weir-go/weir/filter/circuitbreaker"
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/flowcontrol"
@@ -106,6 +107,9 @@ type LimitState struct {
 	Address   string `json:"address,omitempty"`
 	// Caller is the application that a flow's limit is for, empty for all together.
 	Caller string `json:"caller,omitempty"`
+	// Group is the name of a bulkhead that methods share; it then belongs to no Service
+	// and no Method.
+	Group string `json:"group,omitempty"`
 	// Limit is 0 when unlimited. For calls over time it is the number of calls
 	// per Interval.
 	Limit int64 `json:"limit"`
@@ -196,7 +200,7 @@ func snapshot(rt *guard.Runtime) State {
 	slices.SortFunc(s.Limits, func(a, b LimitState) int {
 		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
 			cmp.Compare(a.Guard, b.Guard), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Protocol, b.Protocol),
-			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Caller, b.Caller))
+			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Caller, b.Caller), cmp.Compare(a.Group, b.Group))
 	})
 	return s
 }
@@ -237,6 +241,12 @@ func limitStates(rt *guard.Runtime) []LimitState {
 	activelimit.Queues(rt, func(k activelimit.Key, q *concurrency.Queue) {
 		out = append(out, LimitState{
 			Guard: activelimit.Policy, Side: conf.Consumer.String(), Service: k.Service, Method: k.Method, Reference: k.Reference, Address: k.Address,
+			Limit: q.Limit(), Inflight: q.Inflight(), Waiting: q.Waiting(),
+		})
+	})
+	bulkhead.Queues(rt, func(k bulkhead.Key, q *concurrency.Queue) {
+		out = append(out, LimitState{
+			Guard: bulkhead.Policy, Side: k.Side.String(), Service: k.Service, Method: k.Method, Reference: k.Reference, Group: k.Group,
 			Limit: q.Limit(), Inflight: q.Inflight(), Waiting: q.Waiting(),
 		})
 	})

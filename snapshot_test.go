@@ -73,6 +73,41 @@ func TestSnapshotShowsTheLimits(t *testing.T) {
 	runtime.KeepAlive(consumer)
 }
 
+// A bulkhead is its method's, or that of its group.
+func TestSnapshotShowsBulkheads(t *testing.T) {
+	rt := guard.NewRuntime()
+	u := common.NewURLWithOptions(common.WithProtocol("tri"), common.WithPath("snap.Bulk"), common.WithInterface("snap.Bulk"),
+		common.WithMethods([]string{"Get", "List", "Find"}))
+	for k, v := range map[string]string{"bulkhead": "3", "bulkhead.queue": "2", "methods.List.bulkhead.group": "heavy", "methods.Find.bulkhead.group": "heavy"} {
+		u.SetParam(k, v)
+	}
+	g := guard.New(rt, conf.Provider)
+	for _, method := range []string{"Get", "List", "List", "Find"} {
+		holdOne(t, g, u, method)
+	}
+	waiting := make(chan struct{})
+	go func() {
+		defer close(waiting)
+		attackCall(g, u, "Find", func() {})
+	}()
+	bulkheads := func() (out []LimitState) {
+		for _, l := range snapshot(rt).Limits {
+			if l.Guard == "bulkhead" && l.Method != "*" {
+				out = append(out, l)
+			}
+		}
+		return out
+	}
+	require.Eventually(t, func() bool { return bulkheads()[0].Waiting == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, []LimitState{
+		{Guard: "bulkhead", Side: "provider", Group: "heavy", Limit: 3, Inflight: 3, Waiting: 1},
+		{Guard: "bulkhead", Side: "provider", Service: "snap.Bulk", Method: "Get", Limit: 3, Inflight: 1},
+	}, bulkheads())
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{Mode: conf.Off})
+	<-waiting
+	runtime.KeepAlive(g)
+}
+
 // A limit that was taken back is not told as one in force, though nothing has been
 // called since and the garbage collector has not been there.
 func TestSnapshotForgetsWhatWasTakenBack(t *testing.T) {

@@ -33,7 +33,7 @@ import (
 )
 
 func TestImportingRegistersTheFilters(t *testing.T) {
-	for _, name := range []string{"weir", "weir-consumer", "executelimit", "activelimit", "tpslimit", "tpslimit-consumer"} {
+	for _, name := range []string{"weir", "weir-consumer", "executelimit", "activelimit", "tpslimit", "tpslimit-consumer", "bulkhead", "bulkhead-consumer"} {
 		f, ok := extension.GetFilter(name)
 		require.True(t, ok, name)
 		require.NotNil(t, f)

@@ -265,7 +265,7 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range allLevels {
-				for _, text := range append(thinned(k, values), "{}", "[]", "[1]", "{a: 1}", "''", "") {
+				for _, text := range append(placed(k, side, at), "{}", "[]", "[1]", "{a: 1}", "''", "") {
 					if text == "-" || text == "%" || strings.Contains(text, "\x00") {
 						continue
 					}

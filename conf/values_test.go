@@ -350,6 +350,15 @@ func thinned(k *key, values []string) []string {
 	return out
 }
 
+// placed are the values to try at a place: where the key may not stand a few do.
+func placed(k *key, side Side, at level) []string {
+	all := thinned(k, values)
+	if k.on(side) && k.levels&at != 0 {
+		return all
+	}
+	return all[:min(8, len(all)):min(8, len(all))]
+}
+
 var allLevels = []level{atDefaults, atService, atMethod}
 
 func TestKeysAreComplete(t *testing.T) {
@@ -432,7 +441,7 @@ func TestValuesInParams(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range []level{atService, atMethod} {
-				for _, text := range thinned(k, values) {
+				for _, text := range placed(k, side, at) {
 					got, faults := inParams(side, at, k.name, text)
 					policies := got.level(at)
 					value, set := held(k, &policies)
@@ -554,7 +563,7 @@ func TestValuesInYAML(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range allLevels {
-				for _, text := range thinned(k, values) {
+				for _, text := range placed(k, side, at) {
 					quoted := inQuotes(text)
 					if quoted == "" {
 						continue
@@ -573,7 +582,7 @@ func TestValuesInYAMLWithoutQuotes(t *testing.T) {
 	for _, k := range keys {
 		for _, side := range both {
 			for _, at := range allLevels {
-				for _, text := range thinned(k, values) {
+				for _, text := range placed(k, side, at) {
 					if !plain.MatchString(text) || text == "-" || text == "%" || text == "null" {
 						continue
 					}

@@ -91,7 +91,7 @@ func steps(site guard.Site) []guard.Step {
 	s.prepare(rules, force)
 	step := guard.Step{
 		Policy: Policy, Rank: guard.RankBreaker, Observe: p.Mode == conf.Observe, PerInstance: p.Scope == conf.ScopeInstance,
-		Take: s.take, Release: s.release, Ended: s.ended, Untimed: rules.SlowRatio == 0 && rules.ProbeUnder == 0,
+		Take: s.take, Again: s.again, Release: s.release, Ended: s.ended, Untimed: rules.SlowRatio == 0 && rules.ProbeUnder == 0,
 	}
 	if rules.SlowRatio > 0 {
 		step.Clock, step.Take, step.Start = true, s.takeAt, s.start
@@ -187,6 +187,22 @@ func (s *stage) takeAt(c guard.Call) (guard.Permit, *guard.Refusal) {
 	}
 	// Of a probe it must be known that it did not run.
 	return guard.Permit{Held: p.Key != 0, Token: pack(p)}, nil
+}
+
+// again is for a call that has waited since: the breaker may have opened.
+func (s *stage) again(p guard.Permit, c guard.Call) (guard.Permit, *guard.Refusal) {
+	now := c.Now
+	if now == 0 {
+		now = guard.Now()
+	}
+	renewed, verdict := s.entry.Renew(unpack(p.Token), now)
+	if verdict != nil {
+		return guard.Permit{}, s.refusal(verdict, now)
+	}
+	if token := pack(renewed); token != p.Token {
+		p = guard.Permit{Held: renewed.Key != 0, Token: token}
+	}
+	return p, nil
 }
 
 func (s *stage) refusal(v *breaker.Verdict, now time.Duration) *guard.Refusal {

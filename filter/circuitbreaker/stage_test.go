@@ -42,6 +42,7 @@ import (
 	_ "github.com/weir-go/weir/filter/activelimit"
 	"github.com/weir-go/weir/filter/circuitbreaker"
 	_ "github.com/weir-go/weir/filter/executelimit"
+	_ "github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/filter/guard"
 	_ "github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/internal/breaker"
@@ -674,10 +675,51 @@ func TestAProbeThatWaitsInVain(t *testing.T) {
 		close(gate)
 		require.NoError(t, <-done)
 		require.ErrorIs(t, <-waited, errBroken)
-		require.Equal(t, breaker.Open, c.stats(t).State, "what was admitted before is none of its probes")
+		require.Equal(t, call.ReasonProbesFailed, c.refused(t).Reason, "what has waited since is its probe")
+		sleep(5 * time.Second)
 		c.calls(t, 1, answer)
 		require.Equal(t, breaker.Closed, c.stats(t).State)
 		runtime.KeepAlive(c.guard)
+	})
+}
+
+// Calls that wait when the breaker opens are refused as soon as they are through with
+// waiting, and none is sent.
+func TestCallsThatWaitAreAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, waits := range []map[string]string{
+			{"actives": "1", "actives.wait": "60s"}, {"flow": "1/1s", "flow.behavior": "queue", "flow.max-queue": "60s"},
+		} {
+			params := exact("consecutive-errors=1", "open-for=1h")
+			params["timeout"] = "60s"
+			for k, v := range waits {
+				params[k] = v
+			}
+			c := newChain(t, conf.Consumer, params)
+			sent := 0
+			done := make(chan error)
+			for range 20 {
+				go func() {
+					done <- c.call(func(ctx context.Context, inv base.Invocation) result.Result {
+						sent++
+						sleep(100 * ms)
+						return broken(ctx, inv)
+					})
+				}()
+				synctest.Wait()
+			}
+			refused := 0
+			for range 20 {
+				if e, ok := call.As(<-done); ok {
+					require.Equal(t, "breaker", e.Guard)
+					refused++
+				}
+			}
+			require.Equal(t, 19, refused)
+			require.Equal(t, 1, sent)
+			require.Zero(t, c.stats(t).Calls)
+			runtime.KeepAlive(c.guard)
+		}
 	})
 }
 

@@ -215,6 +215,11 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 		}
 		now = v.run.admitted(s, p, now)
 	}
+	if m.asksAgain && v.run.waited > 0 {
+		if s, refusal := m.again(permits, Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens, Waited: v.run.waited}); refusal != nil {
+			return c.refused(&v.try, inv, s, refusal)
+		}
+	}
 	if v.run.waited > 0 && !opens { // a stream goes on for longer than the call that opens it
 		ctx, inv = v.charged.charge(ctx, c, inv, v.run.waited)
 	}

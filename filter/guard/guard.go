@@ -84,7 +84,11 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 		return c.attempt(ctx, next, inv)
 	}
 	m := c.lookup(inv)
-	switch len(m.steps) {
+	n := len(m.steps)
+	if m.asksAgain {
+		n = few // the paths for less do not
+	}
+	switch n {
 	case 0:
 		return m.count(ctx, next, inv)
 	case 1:

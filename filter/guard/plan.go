@@ -84,9 +84,9 @@ type method struct {
 	timed, clocked bool
 	// spelled is set when name is as the service, or a caller, spells it.
 	spelled bool
-	// clock is set when a step asks for the time, and starts when one wants to know
-	// that the call runs.
-	clock, starts bool
+	// clock is set when a step asks for the time, starts when one wants to know that
+	// the call runs, and asksAgain when one does so after a wait.
+	clock, starts, asksAgain bool
 	// unary is set once a consumer has called the method as one that is no stream.
 	unary atomic.Bool
 }
@@ -198,6 +198,7 @@ func (c *chain) newMethod(name string) *method {
 		}
 		m.clock = m.clock || s.Clock
 		m.starts = m.starts || s.Start != nil
+		m.asksAgain = m.asksAgain || s.Again != nil
 	}
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats
@@ -207,6 +208,7 @@ func (c *chain) newMethod(name string) *method {
 	}
 	// On the dubbo protocol a provider finds out by the time alone that an answer was late.
 	byTime := c.side == conf.Provider && c.protocol == constant.DubboProtocol
+	m.asksAgain = m.asksAgain && slices.ContainsFunc(m.steps, func(s Step) bool { return s.Waits })
 	m.clocked = m.timed || slices.ContainsFunc(m.steps, func(s Step) bool { return s.Ended != nil && (byTime || !s.Untimed) })
 	return m
 }

@@ -399,12 +399,34 @@ func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocati
 		}
 		now = run.admitted(s, permits[i], now)
 	}
+	if m.asksAgain && run.waited > 0 {
+		if _, refusal := m.again(permits, Call{Ctx: ctx, Inv: inv, Now: now, Waited: run.waited}); refusal != nil {
+			return refusal.result()
+		}
+	}
 	run.begin(m, now)
 	m.start(permits, run.began)
 	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
+}
+
+// again asks the steps that want to be asked after a wait, and returns the first that
+// refuses and does not only observe.
+func (m *method) again(permits []Permit, c Call) (*Step, *Refusal) {
+	for i := range m.steps {
+		s := &m.steps[i]
+		if s.Again == nil {
+			continue
+		}
+		var refusal *Refusal
+		permits[i], refusal = s.Again(permits[i], c)
+		if refusal != nil && !m.letPass(c.Ctx, c.Inv, s, refusal) {
+			return s, refusal
+		}
+	}
+	return nil, nil
 }
 
 // start tells the steps that want to know that the call runs.

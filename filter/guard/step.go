@@ -102,6 +102,10 @@ type Step struct {
 	Look func(Call) *Refusal
 	// Take admits the call or refuses it.
 	Take func(Call) (Permit, *Refusal)
+	// Again, where it is set, is asked once more about a call that has waited at a
+	// later step, before it runs: what held when it came need not hold any more. The
+	// permit that it returns is in place of the one that it gets.
+	Again func(Permit, Call) (Permit, *Refusal)
 	// Release gives a held permit back. It is called exactly once, nil when
 	// there is never anything to give back. The outcome is Dropped when the call
 	// did not run because a later step refused it.

@@ -47,7 +47,8 @@ func (c *chain) timeLeft(ctx context.Context, inv base.Invocation, waited time.D
 
 // timeLeftHere is how long a provider's call may still take: until its context's
 // deadline, and on the dubbo protocol as long as its caller waits in all, which is more
-// than is left. Where neither is known there is no bound.
+// than is left. dubbo-go's client says 0 for its default, also at every retry of a call
+// that had a timeout. Where neither is known there is no bound.
 func (c *chain) timeLeftHere(ctx context.Context, inv base.Invocation, waited time.Duration) time.Duration {
 	left := time.Duration(math.MaxInt64)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -57,8 +58,12 @@ func (c *chain) timeLeftHere(ctx context.Context, inv base.Invocation, waited ti
 		return left
 	}
 	if text, ok := inv.GetAttachment(constant.TimeoutKey); ok {
-		if d, ok := parseTimeout(text); ok && d > 0 {
+		d, ok := parseTimeout(text)
+		switch {
+		case ok && d > 0:
 			left = min(left, d-waited)
+		case ok:
+			left = min(left, defaultTimeout-waited)
 		}
 	}
 	return left

@@ -223,6 +223,15 @@ func (b *Breaker) allowSlow(now time.Duration) (Permit, *Verdict) {
 	return Permit{}, &e.verdict
 }
 
+// Renew asks again for a call that was admitted and has waited since. As long as the
+// era is that of its permit it keeps it.
+func (b *Breaker) Renew(p Permit, now time.Duration) (Permit, *Verdict) {
+	if p.Era == 0 || b.era.Load().number == p.Era {
+		return p, nil
+	}
+	return b.Allow(now)
+}
+
 // Begin is told when a call that was admitted runs, after whatever it has waited
 // for. It returns the permit to go on with. It need not be told unless
 // [Breaker.CountsSlow].

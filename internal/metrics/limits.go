@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/activelimit"
+	"github.com/weir-go/weir/filter/bulkhead"
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/filter/guard"
@@ -59,6 +60,20 @@ const ScopeAddress = "address"
 // ScopeCaller is the scope label of those limits of a flow that each are for one caller.
 const ScopeCaller = "caller"
 
+// ScopeGroup is the scope label of a bulkhead that methods share. Its method label is
+// the group's name, and its service label [AnyService].
+const (
+	ScopeGroup = "group"
+	AnyService = "*"
+)
+
+func bulkheadLabels(k bulkhead.Key) limitKey {
+	if k.Group != "" {
+		return limitKey{site{k.Side.String(), AnyService, k.Group}, bulkhead.Policy, ScopeGroup, ""}
+	}
+	return limitKey{site{k.Side.String(), k.Service, k.Method}, bulkhead.Policy, string(conf.ScopeMethod), ""}
+}
+
 // limitsOf are all limits of a runtime. What has the same labels, the addresses
 // and references that a consumer's limits are kept for, is told by the fullest of
 // them; those that wait are summed up.
@@ -81,6 +96,9 @@ func limitsOf(rt *guard.Runtime, now time.Duration) map[limitKey]limitState {
 	activelimit.Queues(rt, func(k activelimit.Key, q *concurrency.Queue) {
 		add(limitKey{site{conf.Consumer.String(), k.Service, k.Method}, activelimit.Policy, ScopeAddress, ""},
 			limitState{limit: q.Limit(), used: q.Inflight(), waiting: q.Waiting()})
+	})
+	bulkhead.Queues(rt, func(k bulkhead.Key, q *concurrency.Queue) {
+		add(bulkheadLabels(k), limitState{limit: q.Limit(), used: q.Inflight(), waiting: q.Waiting()})
 	})
 	tpslimit.Limiters(rt, func(k tpslimit.Key, _ conf.Algorithm, l tps.Limiter) {
 		s := l.Stats(now)
@@ -114,7 +132,7 @@ func (c *Collector) limits(out sender) {
 		if s.interval > 0 {
 			out.gauge(interval, s.interval.Seconds(), k.labels()...)
 		}
-		if k.guard == activelimit.Policy || k.guard == flowcontrol.Policy {
+		if k.guard == activelimit.Policy || k.guard == flowcontrol.Policy || k.guard == bulkhead.Policy {
 			waits[queue{k.site, k.guard}] += s.waiting
 		}
 	}
