@@ -16,6 +16,7 @@ package flowcontrol_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -432,4 +433,75 @@ func TestFromObservingToEnforcing(t *testing.T) {
 		require.LessOrEqual(t, c.now(), time.Minute)
 		runtime.KeepAlive(c.guard)
 	})
+}
+
+// F5: methods with rates of their own count apart. F8: what is counted is told.
+func TestMethodsCountApart(t *testing.T) {
+	onBothSides(t, func(t *testing.T, side conf.Side, protocol string) {
+		c := newChain(t, side, protocol, map[string]string{"methods.Echo.flow": "1/1s", "methods.Other.flow": "100/20s"})
+		require.Equal(t, 1, c.admits(t, "Echo", 1))
+		require.Equal(t, 50, c.admits(t, "Other", 50))
+		require.Zero(t, c.admits(t, "Echo", 1))
+		used := map[string]int64{}
+		flowcontrol.Flows(c.rt, func(f flowcontrol.Flow) { used[f.Method] = f.Used })
+		require.Equal(t, map[string]int64{"Echo": 1, "Other": 50}, used)
+		runtime.KeepAlive(c.guard)
+	})
+}
+
+// What holds while a limit warms up is told, of either kind.
+func TestWhatHoldsIsTold(t *testing.T) {
+	for _, behavior := range []string{"warm-up", "warm-up-queue"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newChain(t, conf.Provider, "tri", map[string]string{"flow": "30/1s", "flow.behavior": behavior})
+			require.NoError(t, c.call())
+			flowcontrol.Flows(c.rt, func(f flowcontrol.Flow) { require.EqualValues(t, 10, f.Quota.Rate) })
+			runtime.KeepAlive(c.guard)
+		})
+	}
+}
+
+// Of more callers than can be told apart to give turns back all have their rates.
+func TestMoreCallersThanCanBeToldApart(t *testing.T) {
+	c := newChain(t, conf.Provider, "tri", map[string]string{"executes": "1"})
+	rates := ""
+	for i := range 300 {
+		rates += fmt.Sprintf("app%d: 2/1h, ", i)
+	}
+	c.of(t, "{executes: 1, flow: {callers: {"+rates+"}}}")
+	gate, entered := make(chan struct{}), make(chan struct{})
+	done := make(chan error)
+	go func() {
+		done <- c.callWith(context.Background(), "Echo", nil, func(ctx context.Context, inv base.Invocation) result.Result {
+			close(entered)
+			<-gate
+			return answer(ctx, inv)
+		})
+	}()
+	<-entered
+	from := func(i int) string {
+		err := c.callWith(context.Background(), "Echo", caller(c, fmt.Sprintf("app%d", i)), answer)
+		if e, ok := call.As(err); ok {
+			return e.Guard
+		}
+		return ""
+	}
+	for i := range 300 {
+		require.Equal(t, "executes", from(i))
+	}
+	close(gate)
+	require.NoError(t, <-done)
+	given, kept := 0, 0
+	for i := range 300 {
+		require.Empty(t, from(i))
+		if from(i) == "" {
+			given++
+		} else {
+			kept++
+		}
+		require.Equal(t, "flow", from(i))
+	}
+	require.Equal(t, 255, given)
+	require.Equal(t, 45, kept, "they lose what was not used")
+	runtime.KeepAlive(c.guard)
 }
