@@ -240,8 +240,9 @@ func (h *handling) tell(stack []byte) {
 
 // release gives back the slots of a call that has ended after all, the last first.
 func (h *handling) release(n int) {
+	done := false
 	defer func() {
-		if n > 0 { // one panicked
+		if !done { // one panicked or exited, perhaps that of the first step
 			_ = recover()
 			h.release(n)
 		}
@@ -252,6 +253,7 @@ func (h *handling) release(n int) {
 			h.m.steps[n].Release(p, call.Timeout)
 		}
 	}
+	done = true
 }
 
 // apart is a call as its goroutine has it: it shares no map with the caller's.
