@@ -73,6 +73,9 @@ func steps(site guard.Site) []guard.Step {
 		Policy: Policy, Rank: guard.RankSlot, Waits: true, PerInstance: true,
 		Take: s.take, Release: s.release,
 	}
+	if l.Wait == 0 {
+		step.Look = s.look
+	}
 	if l.Mode == conf.Observe {
 		step.Observe, step.Take, step.Release = true, s.observe, s.releaseObserved
 	}
@@ -88,6 +91,22 @@ type stage struct {
 
 	// full is for calls that may not wait, late and cancelled for those that did.
 	full, late, cancelled *guard.Refusal
+}
+
+// look refuses a call that may not wait for a slot, before it waits for something else.
+func (s *stage) look(c guard.Call) *guard.Refusal {
+	if c.Opens || s.room() {
+		return nil
+	}
+	if s.entry.review(); s.room() {
+		return nil
+	}
+	return s.full
+}
+
+func (s *stage) room() bool {
+	limit := s.entry.Limit()
+	return limit == 0 || s.entry.Inflight() < limit
 }
 
 func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {

@@ -285,3 +285,37 @@ func TestTheExceptionOfARunTimeout(t *testing.T) {
 		sleep(time.Second)
 	})
 }
+
+// The context of a call that ended in time is not kept by a context that lives on.
+func TestACallsContextEndsWithIt(t *testing.T) {
+	c := runsFor(t, "bulkhead.run-timeout", "1h")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for name, f := range map[string]func(){"answers": func() {}, "panics": func() { panic("p") }} {
+		var own context.Context
+		func() {
+			defer func() { _ = recover() }()
+			_ = c.call(ctx, "Echo", func(ctx context.Context, inv base.Invocation) result.Result {
+				own = ctx
+				f()
+				return answer(ctx, inv)
+			})
+		}()
+		assert.ErrorIs(t, own.Err(), context.Canceled, name)
+	}
+	// dubbo's own protocol gives calls a context that never ends.
+	var own context.Context
+	require.NoError(t, c.call(context.Background(), "Echo", func(ctx context.Context, inv base.Invocation) result.Result {
+		own = ctx
+		return answer(ctx, inv)
+	}))
+	assert.NoError(t, own.Err(), "what a handler leaves running goes on")
+}
+
+// Not all invokers look at the context.
+func TestARunTimeoutWithoutAContext(t *testing.T) {
+	c := runsFor(t, "bulkhead.run-timeout", "1h")
+	var none context.Context
+	assert.NoError(t, c.call(none, "Echo", answer))
+	c.atRest(t)
+}

@@ -161,6 +161,9 @@ const (
 // Invoke waits for the call or for its time to be up. What its goroutine does to end,
 // this one does, too.
 func (h *handling) Invoke(ctx context.Context, _ base.Invocation) result.Result {
+	if ctx == nil {
+		ctx = context.Background() // dubbo's own invokers do not all look at it
+	}
 	a := part(ctx, h.caller)
 	timer := time.NewTimer(h.m.runFor)
 	defer timer.Stop()
@@ -173,6 +176,10 @@ func (h *handling) Invoke(ctx context.Context, _ base.Invocation) result.Result 
 			return &result.RPCResult{Err: newOvertime(h.m.overtime)}
 		}
 		<-h.done
+	}
+	if ctx.Done() != nil {
+		// It ends soon in any case, and one that lives on must not keep the call's.
+		defer a.cancel(nil)
 	}
 	a.join(ctx, h.caller)
 	switch {
@@ -233,8 +240,9 @@ func (h *handling) tell(stack []byte) {
 
 // release gives back the slots of a call that has ended after all, the last first.
 func (h *handling) release(n int) {
+	done := false
 	defer func() {
-		if n > 0 { // one panicked
+		if !done { // one panicked or exited, perhaps that of the first step
 			_ = recover()
 			h.release(n)
 		}
@@ -245,6 +253,7 @@ func (h *handling) release(n int) {
 			h.m.steps[n].Release(p, call.Timeout)
 		}
 	}
+	done = true
 }
 
 // apart is a call as its goroutine has it: it shares no map with the caller's.
