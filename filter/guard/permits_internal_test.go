@@ -220,7 +220,7 @@ func TestPermitsOfAnyPlan(t *testing.T) {
 			m := g.chain.Load().lookup(invocation.NewRPCInvocation("Any", nil, nil))
 			require.Empty(t, l.held, "seed %d", seed)
 			require.Zero(t, l.twice, "seed %d", seed)
-			require.EqualValues(t, int(ran.Load())*ends, l.ended, "seed %d", seed)
+			require.Equal(t, int(ran.Load())*ends, l.ended, "seed %d", seed)
 			require.NotNil(t, m.stats)
 			require.Zero(t, m.stats.Figures().Inflight)
 			calls += ran.Load()
