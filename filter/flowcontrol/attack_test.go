@@ -385,6 +385,9 @@ func TestBehaviorsChangeUnderLoad(t *testing.T) {
 	wg.Wait()
 	flowcontrol.Flows(c.rt, func(f flowcontrol.Flow) { assert.Zero(t, f.Waiting) })
 
+	// What was counted under the last rate that refuses would still count.
+	c.of(t, "{flow: {rate: 100/1s, behavior: queue}}")
+	require.NoError(t, c.call())
 	c.of(t, "{flow: {rate: 7/1h}}")
 	var admitted atomic.Int64
 	begin := make(chan struct{})
