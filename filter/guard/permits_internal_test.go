@@ -21,6 +21,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,8 +73,7 @@ func (e *anyEnd) Invoke(ctx context.Context, _ base.Invocation) result.Result { 
 // anyStep is a step with whatever chance gives it.
 func anyStep(site Site, l *ledger, r *rand.Rand, i int) Step {
 	one := func(n int) bool { return r.IntN(n) == 0 }
-	var mu sync.Mutex
-	now := func(n int) bool { mu.Lock(); defer mu.Unlock(); return r.IntN(n) == 0 }
+	now := func(n int) bool { l.mu.Lock(); defer l.mu.Unlock(); return r.IntN(n) == 0 }
 	name := fmt.Sprint("step", i)
 	refusal := site.NewRefusal(call.RejectError{Guard: name, Reason: call.ReasonRate}, errors.New("x"))
 	s := Step{Policy: name, Rank: Rank(r.IntN(800)), Observe: one(4), Waits: one(3), Clock: one(3), PerInstance: one(3)}
@@ -164,7 +164,7 @@ func TestPermitsOfAnyPlan(t *testing.T) {
 			return next(site)
 		})
 	}
-	calls := 0
+	calls := int64(0)
 	for seed := range uint64(600) {
 		side := []conf.Side{conf.Provider, conf.Consumer}[seed%2]
 		synctest.Test(t, func(t *testing.T) {
@@ -193,12 +193,12 @@ func TestPermitsOfAnyPlan(t *testing.T) {
 			}
 			rt := NewRuntime()
 			g := New(rt, side)
-			ran := 0
+			var ran atomic.Int64
 			for i := range 40 {
 				func() {
 					defer func() { _ = recover() }()
 					g.Invoke(context.Background(), &anyEnd{*base.NewBaseInvoker(u), func(context.Context) result.Result {
-						ran++
+						ran.Add(1)
 						switch i % 5 {
 						case 0:
 							panic("handler")
@@ -220,11 +220,11 @@ func TestPermitsOfAnyPlan(t *testing.T) {
 			m := g.chain.Load().lookup(invocation.NewRPCInvocation("Any", nil, nil))
 			require.Empty(t, l.held, "seed %d", seed)
 			require.Zero(t, l.twice, "seed %d", seed)
-			require.Equal(t, ran*ends, l.ended, "seed %d", seed)
+			require.Equal(t, int(ran.Load())*ends, l.ended, "seed %d", seed)
 			require.NotNil(t, m.stats)
 			require.Zero(t, m.stats.Figures().Inflight)
-			calls += ran
+			calls += ran.Load()
 		})
 	}
-	require.Greater(t, calls, 2000)
+	require.Greater(t, calls, int64(2000))
 }

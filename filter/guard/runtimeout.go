@@ -28,7 +28,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
@@ -37,6 +36,7 @@ import (
 	"github.com/dubbogo/gost/log/logger"
 
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
 )
 
 // overtimePrefix begins the text of the answer to a call that ran too long.
@@ -95,25 +95,15 @@ func cameOvertime(err error) (ok bool) {
 	return exceptionClass(err) == overtimeClass && strings.Contains(textOf(err), overtimePrefix)
 }
 
-// streamsHere tells whether a provider's method is a stream, as far as the service
-// says.
-func streamsHere(u *common.URL, name string) bool {
-	v, _ := u.GetAttribute(constant.ServiceInfoKey)
-	info, ok := v.(*common.ServiceInfo)
-	if !ok || info == nil {
-		return false
-	}
-	return slices.ContainsFunc(info.Methods, func(m common.MethodInfo) bool {
-		return m.Name == name && m.Type != "" && m.Type != constant.CallUnary
-	})
-}
-
 // boundRun finds how long a call may run.
 func (m *method) boundRun() {
 	m.path = len(m.steps)
+	if m.chain.streams[conf.MethodKey(m.name)] {
+		return
+	}
 	for i := range m.steps {
 		s := &m.steps[i]
-		if s.RunFor > 0 && (m.runFor == 0 || s.RunFor < m.runFor) && !streamsHere(m.chain.url, m.name) {
+		if s.RunFor > 0 && (m.runFor == 0 || s.RunFor < m.runFor) {
 			m.runFor = s.RunFor
 			m.overtime = overtimeText(call.Resource(m.chain.serviceKey, m.name), s.Policy, s.RunFor)
 			m.path = pathBounded

@@ -158,6 +158,51 @@ func TestQueuePlacesStorm(t *testing.T) {
 	atRest(t, q)
 }
 
+// Places, the limit and whether anybody has to wait change at once: nobody is left
+// behind, and no slot or place is.
+func TestQueuePlacesWhileOpened(t *testing.T) {
+	var (
+		q           = NewQueue(2)
+		wg, changes sync.WaitGroup
+		stop        atomic.Bool
+	)
+	changes.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			q.SetPlaces([]int{3, 0, -1, 1, 0, 64}[i%6])
+			q.SetLimit([]int{1, 4, 0, 2}[i%4])
+			q.SetOpen(i%7 < 3)
+			runtime.Gosched()
+		}
+		q.SetPlaces(2)
+		q.SetLimit(1)
+		q.SetOpen(false)
+	})
+	for i := range 32 {
+		rnd := rand.New(rand.NewPCG(uint64(i), 32))
+		wg.Go(func() {
+			for range 500 {
+				if rnd.IntN(4) == 0 {
+					v := q.Observe(time.Hour)
+					runtime.Gosched()
+					q.EndObserved(v)
+				}
+				// Nobody gives up: whoever is left behind is stuck.
+				if _, err := q.Acquire(context.Background(), time.Hour); err == nil {
+					if rnd.IntN(4) == 0 {
+						runtime.Gosched()
+					}
+					q.Release()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stop.Store(true)
+	changes.Wait()
+	atRest(t, q)
+	require.False(t, q.Full(), "there are places again")
+}
+
 func BenchmarkQueueFull(b *testing.B) {
 	q := NewQueue(1)
 	q.SetPlaces(0)
