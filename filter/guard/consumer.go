@@ -166,10 +166,10 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 		}
 	}
 	run.begin(m, now)
+	ran = true
 	if s.Start != nil && !opens {
 		permit = s.Start(permit, run.began)
 	}
-	ran = true
 	res = next.Invoke(ctx, inv)
 	if (res == nil || res.Error() == nil) && !m.clocked {
 		run.outcome = call.Success
@@ -224,10 +224,10 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 		ctx, inv = v.charged.charge(ctx, c, inv, v.run.waited)
 	}
 	v.run.begin(m, now)
+	v.ran = true
 	if !opens {
 		m.start(permits, v.run.began)
 	}
-	v.ran = true
 	res = next.Invoke(ctx, inv)
 	v.run.came(ctx, &v.try, inv, res, opens)
 	return res

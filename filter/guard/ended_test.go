@@ -185,3 +185,31 @@ func TestStepsAreToldOfACallThatIsDropped(t *testing.T) {
 		}
 	}
 }
+
+// A Start that panics leaves nothing counted as running.
+func TestAStartThatPanics(t *testing.T) {
+	for more := range 5 {
+		for side, make := range map[string]func() *chain{"provider": func() *chain { return provider(nil) }, "consumer": func() *chain { return consumer(t, nil) }} {
+			c := make()
+			var beside counting
+			attackSteps.Store(guard.ServiceOf(c.url).String(), func(guard.Site) []guard.Step {
+				bad := (&told{}).step(guard.RankSlot)
+				bad.Start = func(guard.Permit, time.Duration) guard.Permit { panic("boom") }
+				bad.Ended = func(guard.Permit, call.Outcome, time.Duration, time.Duration, error) {}
+				steps := []guard.Step{bad}
+				for range more {
+					steps = append(steps, beside.step(guard.RankRate))
+				}
+				return steps
+			})
+			apart(func() { c.call("SayHello", answer) })
+			f := c.figures("SayHello")
+			if side == "consumer" {
+				f = c.consumerFigures("SayHello")
+			}
+			require.Zero(t, f.Inflight, side)
+			require.Zero(t, beside.held.Load(), side)
+			runtime.KeepAlive(c.guard)
+		}
+	}
+}

@@ -216,10 +216,10 @@ func (m *method) single(ctx context.Context, next base.Invoker, inv base.Invocat
 	}
 	now = run.admitted(s, permit, now)
 	run.begin(m, now)
+	ran = true
 	if s.Start != nil {
 		permit = s.Start(permit, run.began)
 	}
-	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
@@ -267,13 +267,13 @@ func (m *method) pair(ctx context.Context, next base.Invoker, inv base.Invocatio
 	}
 	now = run.admitted(second, two, now)
 	run.begin(m, now)
+	ran = true
 	if first.Start != nil {
 		one = first.Start(one, run.began)
 	}
 	if second.Start != nil {
 		two = second.Start(two, run.began)
 	}
-	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
@@ -331,6 +331,7 @@ func (m *method) trio(ctx context.Context, next base.Invoker, inv base.Invocatio
 	}
 	now = run.admitted(third, three, now)
 	run.begin(m, now)
+	ran = true
 	if m.starts {
 		if first.Start != nil {
 			one = first.Start(one, run.began)
@@ -342,7 +343,6 @@ func (m *method) trio(ctx context.Context, next base.Invoker, inv base.Invocatio
 			three = third.Start(three, run.began)
 		}
 	}
-	ran = true
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
@@ -405,8 +405,8 @@ func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocati
 		}
 	}
 	run.begin(m, now)
-	m.start(permits, run.began)
 	ran = true
+	m.start(permits, run.began)
 	res = next.Invoke(ctx, inv)
 	run.settle(ctx, inv, res)
 	return res
