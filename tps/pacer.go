@@ -413,7 +413,8 @@ func (p *Pacer) giveBack(ticket uint32) bool {
 	}
 	spacing := time.Duration(p.spacing.Load())
 	if ticketOf(p.due-spacing) == ticket {
-		p.due -= spacing
+		// The next has the turn from now on, and those behind are counted from there.
+		p.due = max(p.due-spacing, min(p.due, now))
 		p.passed.Add(-1)
 		p.dispatchLocked(now)
 	}

@@ -92,7 +92,8 @@ func (p *paced) takeBack(at time.Duration) {
 		p.last -= p.spacing
 		return
 	}
-	p.grant()
+	p.last = max(p.last-p.spacing, min(p.last+p.spacing, p.now)-p.spacing)
+	p.advance(p.now)
 }
 
 func (p *paced) update(spacing time.Duration) {

@@ -269,7 +269,7 @@ func TestPacerTakesTurnsBack(t *testing.T) {
 		pause(20 * ms)
 		l.p.GiveBack(turn.Ticket)
 		l.wg.Wait()
-		require.Equal(t, []time.Duration{20 * ms, 100 * ms}, l.passed)
+		require.Equal(t, []time.Duration{20 * ms, 120 * ms}, l.passed)
 	})
 }
 
