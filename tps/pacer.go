@@ -20,6 +20,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/internal/fifo"
 )
 
 // ErrWaitTooLong is the sentinel of a refusal because a call's turn would come
@@ -60,7 +62,7 @@ type Pacer struct {
 	heat    heat
 	// due is when the turn of the first that waits is; while nobody does it says nothing.
 	due   time.Duration
-	list  turns
+	list  fifo.List[turn, *turn]
 	timer *time.Timer
 	open  bool
 	// idle has turns to use again. It belongs to the pacer because channels and timers
@@ -126,7 +128,7 @@ func (p *Pacer) Update(q Quota, w Warming) error {
 		p.passed.Store(p.heat.counted(p.passed.Load(), old))
 		p.spaceLocked(spacingOf(float64(time.Second) / p.heat.now()))
 	}
-	if p.list.head != nil {
+	if p.list.Head() != nil {
 		p.turnAwayLocked()
 		p.restLocked(p.clock())
 	}
@@ -140,7 +142,7 @@ func spacingOf(ns float64) time.Duration {
 // spaceLocked changes the spacing, for those that wait as well.
 func (p *Pacer) spaceLocked(d time.Duration) {
 	old := time.Duration(p.spacing.Swap(int64(d)))
-	if p.list.head == nil || d == old {
+	if p.list.Head() == nil || d == old {
 		return
 	}
 	// A turn that would have been earlier is now: the next are counted from there.
@@ -153,11 +155,11 @@ func (p *Pacer) spaceLocked(d time.Duration) {
 // up.
 func (p *Pacer) turnAwayLocked() {
 	n := int64(0)
-	for w := p.list.head; w != nil; {
-		next := w.next
+	for w := p.list.Head(); w != nil; {
+		next := w.Next()
 		if late := p.turnLocked(n) - w.until; late > 0 {
 			w.late = late
-			p.list.remove(w)
+			p.list.Remove(w)
 			w.granted <- struct{}{}
 		} else {
 			n++

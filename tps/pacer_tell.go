@@ -38,8 +38,8 @@ func (p *Pacer) Late(now, most time.Duration) time.Duration {
 
 // nextLocked is when the turn of a call would be that came now.
 func (p *Pacer) nextLocked() time.Duration {
-	if p.list.head != nil {
-		return p.turnLocked(p.list.n)
+	if p.list.Head() != nil {
+		return p.turnLocked(p.list.Len())
 	}
 	return time.Duration(p.last.Load() + p.spacing.Load())
 }
@@ -117,5 +117,5 @@ func (p *Pacer) Stats() PacerStats {
 	if p.warming != (Warming{}) {
 		q = p.heat.quota(q)
 	}
-	return PacerStats{q, time.Duration(p.spacing.Load()), p.list.n}
+	return PacerStats{q, time.Duration(p.spacing.Load()), p.list.Len()}
 }

@@ -19,6 +19,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/weir-go/weir/internal/fifo"
 )
 
 // Turn is how a wait for a turn ended.
@@ -71,7 +73,7 @@ func (p *Pacer) enqueue(now, most time.Duration) (*turn, Turn, error) {
 	end := until(now, most)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.list.head == nil {
+	for p.list.Head() == nil {
 		if p.open {
 			return nil, Turn{}, nil
 		}
@@ -92,7 +94,7 @@ func (p *Pacer) enqueue(now, most time.Duration) (*turn, Turn, error) {
 			return w, Turn{}, nil
 		}
 	}
-	if turn := p.turnLocked(p.list.n); turn > end {
+	if turn := p.turnLocked(p.list.Len()); turn > end {
 		return nil, Turn{RetryAfter: turn - end}, ErrWaitTooLong
 	}
 	return p.pushLocked(end), Turn{}, nil
@@ -104,7 +106,7 @@ func (p *Pacer) pushLocked(end time.Duration) *turn {
 		w = &turn{granted: make(chan struct{}, 1)}
 	}
 	w.ticket, w.late, w.until = noTurn, 0, end
-	p.list.push(w)
+	p.list.Push(w)
 	return w
 }
 
@@ -138,14 +140,14 @@ func (p *Pacer) dispatch() {
 }
 
 func (p *Pacer) dispatchLocked(now time.Duration) {
-	for p.list.head != nil && (p.due <= now || p.open) {
-		w := p.list.head
+	for p.list.Head() != nil && (p.due <= now || p.open) {
+		w := p.list.Head()
 		if p.due <= now { // those who are let go take no turns
 			p.due = max(p.due+time.Duration(p.spacing.Load()), now-catchUp)
 			w.ticket = ticketOf(p.due - time.Duration(p.spacing.Load()))
 			p.passed.Add(1)
 		}
-		p.list.remove(w)
+		p.list.Remove(w)
 		w.granted <- struct{}{}
 	}
 	p.restLocked(now)
@@ -153,7 +155,7 @@ func (p *Pacer) dispatchLocked(now time.Duration) {
 
 // restLocked goes on with those that wait still, or leaves the way to all.
 func (p *Pacer) restLocked(now time.Duration) {
-	if p.list.head != nil {
+	if p.list.Head() != nil {
 		p.armLocked(now)
 		return
 	}
@@ -168,8 +170,8 @@ func (p *Pacer) restLocked(now time.Duration) {
 // leave takes w out of those that wait. Its place goes to those behind.
 func (p *Pacer) leave(w *turn) {
 	p.mu.Lock()
-	if w.queued {
-		p.list.remove(w)
+	if w.Queued() {
+		p.list.Remove(w)
 		p.restLocked(p.clock())
 		p.mu.Unlock()
 		return
@@ -206,7 +208,7 @@ func (p *Pacer) giveBack(ticket uint32) bool {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.list.head == nil {
+	if p.list.Head() == nil {
 		return false
 	}
 	spacing := time.Duration(p.spacing.Load())
@@ -233,44 +235,12 @@ func IsGivenUp(err error) bool {
 
 // turn is a call that waits.
 type turn struct {
-	prev, next *turn
-	queued     bool
-	until      time.Duration // the end of its wait
+	fifo.Links[turn]
+
+	until time.Duration // the end of its wait
 	// granted has room for the one value that comes when the wait is over. Before that
 	// ticket is set, or late to how much too late the turn would be now.
 	granted chan struct{}
 	ticket  uint32
 	late    time.Duration
-}
-
-// turns is a doubly linked list, so that whoever gives up leaves it at once.
-type turns struct {
-	head, tail *turn
-	n          int64
-}
-
-func (l *turns) push(w *turn) {
-	w.prev, w.queued = l.tail, true
-	if l.tail == nil {
-		l.head = w
-	} else {
-		l.tail.next = w
-	}
-	l.tail = w
-	l.n++
-}
-
-func (l *turns) remove(w *turn) {
-	if w.prev == nil {
-		l.head = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next, w.queued = nil, nil, false
-	l.n--
 }

@@ -20,6 +20,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/internal/fifo"
 )
 
 // Queue lets at most a fixed number of calls run at the same time. Calls over
@@ -56,7 +58,7 @@ type Queue struct {
 	mu sync.Mutex
 	// Guarded by mu. The signs of state are what signs says of the list, seen by
 	// whoever has mu; limit and places are written under mu.
-	list  waitList
+	list  fifo.List[waiter, *waiter]
 	shown int64 // the signs that state has
 	open  bool
 
@@ -233,7 +235,7 @@ func (q *Queue) SetOpen(open bool) int64 {
 	if !open {
 		return 0
 	}
-	n := q.list.n
+	n := q.list.Len()
 	q.dispatchLocked(math.MaxInt64)
 	return n
 }
@@ -259,5 +261,5 @@ func (q *Queue) Waiting() int64 {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.list.n
+	return q.list.Len()
 }

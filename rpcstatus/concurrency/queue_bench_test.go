@@ -103,7 +103,7 @@ func BenchmarkQueueStanding(b *testing.B) {
 		b.Run(fmt.Sprintf("wake-and-enqueue-%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				w := q.list.head
+				w := q.list.Head()
 				q.Release()
 				<-w.granted
 				q.enqueue(w)

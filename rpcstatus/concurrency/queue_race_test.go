@@ -24,6 +24,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/fifo"
 )
 
 // H23 with calls that wait: check, then increase lets more than the limit pass.
@@ -112,7 +114,7 @@ func TestQueueNoWakeUpIsLost(t *testing.T) {
 func atRest(t *testing.T, q *Queue) {
 	t.Helper()
 	assert.Zero(t, q.state.Load())
-	assert.Equal(t, waitList{}, q.list)
+	assert.Equal(t, fifo.List[waiter, *waiter]{}, q.list)
 	assert.Zero(t, q.shown)
 	for range q.Limit() {
 		assert.True(t, q.TryAcquire())

@@ -17,6 +17,8 @@ package concurrency
 import (
 	"context"
 	"time"
+
+	"github.com/weir-go/weir/internal/fifo"
 )
 
 // ErrWaitTimeout is the sentinel of a refusal after the longest wait. It is an
@@ -66,44 +68,11 @@ type Wait struct {
 
 // waiter is a call that waits.
 type waiter struct {
-	prev, next *waiter
-	queued     bool // in the list; guarded by Queue.mu
+	fifo.Links[waiter] // guarded by Queue.mu
 	// granted gets one value when the waiter is taken off the list because it
 	// was given a slot. It has room for it, so nobody waits for a waiter.
 	granted chan struct{}
 	timer   *time.Timer
-}
-
-// waitList is a doubly linked list, so that any waiter leaves it at once.
-type waitList struct {
-	head, tail *waiter
-	n          int64
-}
-
-func (l *waitList) push(w *waiter) {
-	w.prev, w.queued = l.tail, true
-	if l.tail == nil {
-		l.head = w
-	} else {
-		l.tail.next = w
-	}
-	l.tail = w
-	l.n++
-}
-
-func (l *waitList) remove(w *waiter) {
-	if w.prev == nil {
-		l.head = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next, w.queued = nil, nil, false
-	l.n--
 }
 
 // wait is Acquire for a call that found no slot.
@@ -191,10 +160,10 @@ func (q *Queue) enqueue(w *waiter) place {
 		q.mu.Unlock()
 		return hasSlot
 	}
-	if q.list.n >= q.places.Load() {
+	if q.list.Len() >= q.places.Load() {
 		// A slot may just have been given back and not have been handed on yet.
 		q.dispatchLocked(q.limit.Load())
-		if q.list.n >= q.places.Load() {
+		if q.list.Len() >= q.places.Load() {
 			// Where nobody waits, as nobody may, slots are taken without mu.
 			got := hasNothing
 			if q.TryAcquire() {
@@ -204,10 +173,10 @@ func (q *Queue) enqueue(w *waiter) place {
 			return got
 		}
 	}
-	q.list.push(w)
+	q.list.Push(w)
 	q.showLocked(0) // and only then look for a slot, see state
 	q.dispatchLocked(q.limit.Load())
-	queued := w.queued
+	queued := w.Queued()
 	q.mu.Unlock()
 	if !queued {
 		<-w.granted
@@ -225,7 +194,7 @@ func (q *Queue) leave(w *waiter, err error) (Wait, error) {
 		// A slot may just have been given back and not have been handed on yet.
 		met.Running = q.dispatchLocked(q.limit.Load())
 	}
-	queued := w.queued
+	queued := w.Queued()
 	if queued {
 		q.removeLocked(w, 0)
 	}
@@ -246,16 +215,16 @@ func (q *Queue) leave(w *waiter, err error) (Wait, error) {
 }
 
 func (q *Queue) removeLocked(w *waiter, taken int64) {
-	q.list.remove(w)
+	q.list.Remove(w)
 	q.showLocked(taken)
 }
 
 // showLocked takes slots and makes the signs of state those of the list, in one step.
 func (q *Queue) showLocked(taken int64) {
 	signs := int64(0)
-	if q.list.n > 0 {
+	if q.list.Len() > 0 {
 		signs = somebody
-		if q.list.n >= q.places.Load() {
+		if q.list.Len() >= q.places.Load() {
 			signs |= crowded
 		}
 	}
@@ -279,7 +248,7 @@ func (q *Queue) dispatch() {
 // last slot.
 func (q *Queue) dispatchLocked(limit int64) int64 {
 	for {
-		n, w := running(q.state.Load()), q.list.head
+		n, w := running(q.state.Load()), q.list.Head()
 		if w == nil || n >= limit {
 			return n
 		}
