@@ -556,6 +556,13 @@ func TestEvents(t *testing.T) {
 		closed.From, closed.To, closed.At = "half-open", "closed", at
 		assert.Equal(t, []circuitbreaker.Event{opened, probes, closed}, got)
 		assert.Equal(t, got, again)
+		told := 0
+		for _, e := range lines.Load().All() {
+			if strings.Contains(e.Message, "a subscriber to changes of state panicked: a subscriber") {
+				told++
+			}
+		}
+		assert.Equal(t, 1, told, "a panic is logged")
 		changes := map[string]int64{}
 		circuitbreaker.AllChanges(c.rt, func(k circuitbreaker.ChangesKey, ch *circuitbreaker.Changes) {
 			if k.Method == "Echo" {

@@ -52,7 +52,7 @@ func TestListBesideASlice(t *testing.T) {
 		for g := l.Head(); g != nil; g = g.Next() {
 			got = append(got, g)
 		}
-		require.Equal(t, len(want), len(got))
+		require.Len(t, got, len(want))
 		for i := range want {
 			require.Same(t, want[i], got[i])
 		}
