@@ -562,7 +562,7 @@ func TestEvents(t *testing.T) {
 				told++
 			}
 		}
-		assert.Equal(t, 1, told, "a panic is logged")
+		assert.Positive(t, told, "a panic is logged")
 		changes := map[string]int64{}
 		circuitbreaker.AllChanges(c.rt, func(k circuitbreaker.ChangesKey, ch *circuitbreaker.Changes) {
 			if k.Method == "Echo" {
