@@ -15,6 +15,7 @@
 package metrics_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -70,6 +71,7 @@ func TestBulkheads(t *testing.T) {
 				"weir_limit{bulkhead,heavy,group,*," + name: 2, // the service's own is more exact
 				"weir_limit{bulkhead,Get,method," + name:    0,
 			})
+			runtime.KeepAlive(c) // its guards hold what is told
 		})
 	}
 }
