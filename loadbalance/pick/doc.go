@@ -15,16 +15,28 @@
 // Package pick has the algorithms of load balancing: which of several instances is
 // to get a call. It knows nothing of dubbo.
 //
-// An [Instance] counts what one reference knows of one provider: the calls that run,
-// how long they take, and lately failed ones. The algorithms compare instances by that,
-// each by its weight, and choose by chance among equals:
+// [Peers] are what one reference knows of its providers. Of each there is an
+// [Instance], which counts the calls that run, and for each of its methods a
+// [Record]: how long calls take, how many of them fail, and until when the instance
+// is to be avoided. A [Set] is a list of them to choose from, each with its weight.
+// The algorithms choose by the water level: an instance is a choice as long as what
+// runs on it for its weight is below what the least busy one would have with the call,
 //
-//   - [LeastActive] looks at all of them and takes the one with the lowest
-//     (running + failed lately + 1) / weight.
-//   - [ShortestResponse] does so with the response time times that.
-//   - [TwoChoices] draws two, by their weights, and takes the better one by
-//     ShortestResponse's measure. It costs the same for any number of instances.
+//	running/weight < min((running+1)/weight)
 //
-// A weight of 0 is drained: such an instance gets a call only where no other is left.
-// All functions are safe for concurrent use and allocate nothing.
+// and of several the weights decide by chance. So idle instances share the calls
+// exactly by their weights, busy ones have in proportion to them, and of equals the
+// one with the fewest running calls is chosen.
+//
+//   - [LeastActive] goes by the weights alone.
+//   - [ShortestResponse] goes by weight / average response time.
+//   - [TwoChoices] draws two instances by their weights and decides between them by
+//     weight / peak of the response time. It costs the same for any number of instances.
+//
+// The weight of an instance counts by the square of the share of its calls that
+// succeed, down to a hundredth: it gets enough calls to show when it is well again, and
+// where all fail alike nothing changes. A weight of 0 is drained: such an instance gets
+// a call only where no other is left.
+//
+// All is safe for concurrent use, and choosing allocates nothing.
 package pick

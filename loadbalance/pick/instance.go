@@ -15,115 +15,133 @@
 package pick
 
 import (
-	"math"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/internal/weakmap"
 )
 
 const (
-	// forgetFailures is after what time a failed call counts as a third of what it did.
-	forgetFailures = 3 * time.Second
-	// forgetTimes is the same of a response time.
-	forgetTimes = 10 * time.Second
+	// MaxMethods bounds the records of an instance; further methods share one.
+	MaxMethods = 256
+	// OtherMethods is the name of what those share.
+	OtherMethods = "*"
 )
 
-// Instance is what a reference knows of a provider. The zero value is one of which
-// nothing is known. It is safe for concurrent use.
-//
-// Every Begin is followed by exactly one End.
+// Peers are the providers of one reference, as far as somebody holds on to what is
+// known of them. The zero value has none.
+type Peers struct {
+	instances weakmap.Map[string, Instance]
+	// until is until when there is a record that says more than how many calls run,
+	// 0 for none; so those who choose need not look, and need no clock.
+	until atomic.Int64
+	// recent is a reading of the clock that is about as old as the last answer.
+	recent atomic.Int64
+}
+
+// Instance is what is known of the provider at an address. As long as somebody holds
+// on to it there is only one.
+func (p *Peers) Instance(address string) *Instance {
+	return p.instances.Get(address, func() *Instance { return &Instance{peers: p, Address: address} })
+}
+
+// Range calls f for each instance until it returns false.
+func (p *Peers) Range(f func(*Instance) bool) {
+	p.instances.Range(func(_ string, i *Instance) bool { return f(i) })
+}
+
+// Len is the number of instances.
+func (p *Peers) Len() int { return p.instances.Len() }
+
+// Recent is a reading of the clock from the time of the last answers, 0 before the
+// first: what those go by who choose by response times.
+func (p *Peers) Recent() time.Duration { return time.Duration(p.recent.Load()) }
+
+// Troubled tells whether there may be an instance that is to be avoided or has failed
+// calls. Those who choose then read the clock; otherwise they need none.
+func (p *Peers) Troubled() bool { return p.until.Load() != 0 }
+
+// Settle forgets troubles that are over.
+func (p *Peers) Settle(now time.Duration) {
+	if until := p.until.Load(); until != 0 && until <= int64(now) {
+		p.until.CompareAndSwap(until, 0)
+	}
+}
+
+// tick notes what time it is, if that is news.
+func (p *Peers) tick(now time.Duration) {
+	const coarse = int64(10 * time.Millisecond)
+	if r := p.recent.Load(); int64(now)-r > coarse {
+		p.recent.CompareAndSwap(r, int64(now))
+	}
+}
+
+// raise moves a time up to a later one.
+func raise(to *atomic.Int64, until time.Duration) {
+	for {
+		old := to.Load()
+		if old >= int64(until) || to.CompareAndSwap(old, int64(until)) {
+			return
+		}
+	}
+}
+
+// Instance is what a reference knows of a provider, of all its methods together. It
+// is safe for concurrent use.
 type Instance struct {
-	inflight atomic.Int64
-	// failed are the calls that failed lately, as of the reading of the clock at; both
-	// are only ever read and written together by those who come first.
-	failed   decaying
-	response decaying
-	_        [16]byte
+	// Address is where it is.
+	Address string
+
+	begun, ended atomic.Int64
+	// until is until when one of its records says more.
+	until atomic.Int64
+	peers *Peers
+
+	records sync.Map // method -> *Record
+	count   atomic.Int64
+	_       [16]byte
 }
 
-// Begin counts a call that is sent.
-func (i *Instance) Begin() { i.inflight.Add(1) }
+// Begin counts a call that is under way to it. Exactly one [Instance.End] follows.
+func (i *Instance) Begin() { i.begun.Add(1) }
 
-// End counts its end: how long it took, what time it is, and whether it came to
-// nothing: it failed or was refused. A negative time was not taken.
-func (i *Instance) End(elapsed, now time.Duration, failed bool) {
-	i.inflight.Add(-1)
-	if failed {
-		i.failed.add(1, now, forgetFailures)
-		return // that it fails fast makes it no faster
-	}
-	if elapsed >= 0 {
-		i.response.peak(elapsed.Seconds(), now, forgetTimes)
-	}
-}
+// End counts the end of a call.
+func (i *Instance) End() { i.ended.Add(1) }
 
 // Inflight is the number of calls that run.
-func (i *Instance) Inflight() int64 { return max(i.inflight.Load(), 0) }
-
-// Failed is the number of calls that failed lately, older ones counting less.
-func (i *Instance) Failed(now time.Duration) float64 { return i.failed.at(now, forgetFailures) }
-
-// Response is the peak-sensitive average of the response times: a longer one counts at
-// once, shorter ones by and by. It is 0 while none is known.
-func (i *Instance) Response() time.Duration {
-	return time.Duration(i.response.value() * float64(time.Second))
+func (i *Instance) Inflight() int64 {
+	ended := i.ended.Load()
+	return i.begun.Load() - ended // in this order, so it is never negative
 }
 
-// load is what an instance has to do, the call that is to be placed included.
-func (i *Instance) load(now time.Duration) float64 {
-	l := float64(i.inflight.Load() + 1)
-	if i.failed.bits.Load() == 0 {
-		return l
+// Picks is the number of calls that were begun.
+func (i *Instance) Picks() int64 { return i.begun.Load() }
+
+// Record is what is known of one of its methods; see [MaxMethods].
+func (i *Instance) Record(method string) *Record {
+	if r, ok := i.records.Load(method); ok {
+		return r.(*Record)
 	}
-	return l + i.Failed(now)
+	if i.count.Load() >= MaxMethods && method != OtherMethods {
+		return i.Record(OtherMethods)
+	}
+	r, there := i.records.LoadOrStore(method, &Record{Instance: i, Method: method})
+	if !there {
+		i.count.Add(1)
+	}
+	return r.(*Record)
 }
 
-// decaying is a number that sinks by itself.
-type decaying struct {
-	bits atomic.Uint64
-	when atomic.Int64
+// Records calls f for each method of which something is known.
+func (i *Instance) Records(f func(*Record)) {
+	i.records.Range(func(_, r any) bool {
+		f(r.(*Record))
+		return true
+	})
 }
 
-func (d *decaying) value() float64 { return math.Float64frombits(d.bits.Load()) }
-
-// at is the value by now.
-func (d *decaying) at(now, forget time.Duration) float64 {
-	v := d.value()
-	if v == 0 {
-		return 0
-	}
-	age := now - time.Duration(d.when.Load())
-	if age <= 0 {
-		return v
-	}
-	v *= math.Exp(-float64(age) / float64(forget) * math.Ln10 / 2) // a third: 10 to the minus a half
-	if v < 1e-3 {
-		return 0
-	}
-	return v
-}
-
-// add adds to the value. Of additions at the same moment one may get lost: it is a
-// measure, no count.
-func (d *decaying) add(n float64, now, forget time.Duration) {
-	old := d.bits.Load()
-	v := d.at(now, forget) + n
-	if d.bits.CompareAndSwap(old, math.Float64bits(v)) {
-		d.when.Store(int64(now))
-	}
-}
-
-// peak takes in a sample: one above the value becomes it.
-func (d *decaying) peak(sample float64, now, forget time.Duration) {
-	old := d.bits.Load()
-	v := math.Float64frombits(old)
-	if sample < v {
-		age := max(now-time.Duration(d.when.Load()), 0)
-		w := math.Exp(-float64(age) / float64(forget))
-		v = v*w + sample*(1-w)
-	} else {
-		v = sample
-	}
-	if d.bits.CompareAndSwap(old, math.Float64bits(v)) {
-		d.when.Store(int64(now))
-	}
+func (i *Instance) troubled(until time.Duration) {
+	raise(&i.until, until)
+	raise(&i.peers.until, until)
 }

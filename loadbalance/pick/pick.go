@@ -14,208 +14,154 @@
 
 package pick
 
-import (
-	"math/bits"
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
-// Candidate is an instance that may get a call.
-type Candidate struct {
-	*Instance
-	// Weight is its share among equals; 0 and less is drained.
-	Weight int64
-	// Avoid is set for one that is to get the call only where there is no other: it
-	// has refused this very call, or its circuit breaker is open.
-	Avoid bool
-}
+// Algorithm is how one of a set is chosen: the index of a member, or -1 when there is
+// none. now is a reading of the clock that the records' measures are of; see
+// [Peers.Troubled] for who may do without. Nil is the process's chance.
+type Algorithm func(s *Set, now time.Duration, r Random) int
 
-// Random is where chance comes from: a number from 0 up to n, without n. Nil is the
-// process's.
-type Random func(n int64) int64
-
-func (r Random) below(n int64) int64 {
-	if r == nil {
-		return rand.Int64N(n)
+// LeastActive chooses the one that has the least to do for its weight, by weight and
+// chance among equals. now may be 0 as long as nobody is troubled.
+func LeastActive(s *Set, now time.Duration, r Random) int {
+	if len(s.members) == 0 {
+		return -1
 	}
-	return r(n)
-}
-
-// tier orders candidates before anything else: those that may be used, those that are
-// to be avoided, and the drained ones.
-func (c *Candidate) tier() int {
-	switch {
-	case c.Weight <= 0:
-		return 2
-	case c.Avoid:
-		return 1
+	if s.plain && !s.troubled(now) {
+		return s.fewest(r)
 	}
-	return 0
+	return s.level(now, r, byWeight)
 }
 
-func (c *Candidate) weight() int64 { return max(c.Weight, 1) }
+// ShortestResponse chooses the one where a call will likely be answered first: by
+// average response time and what runs for its weight. One whose time is not known
+// counts as twice as fast as the fastest.
+func ShortestResponse(s *Set, now time.Duration, r Random) int {
+	if len(s.members) == 0 {
+		return -1
+	}
+	return s.level(now, r, byAverage)
+}
 
-// LeastActive is the index of the candidate with the least to do for its weight, one by
-// chance and weight among equals, and -1 when there is none.
-func LeastActive(candidates []Candidate, now time.Duration, r Random) int {
-	var b best
-	for i := range candidates {
-		c := &candidates[i]
-		if c.Weight <= 0 || c.Avoid {
-			continue
+func (s *Set) troubled(now time.Duration) bool {
+	return now != 0 && s.peers.until.Load() > int64(now)
+}
+
+// fewest is the one with the fewest running calls: all weigh the same and are well.
+func (s *Set) fewest(r Random) int {
+	var (
+		best   = -1
+		lowest int64
+		equals int
+		d      dice
+	)
+	for i := range s.members {
+		n := s.members[i].instance.Inflight()
+		switch {
+		case n > lowest && best >= 0:
+		case n < lowest || best < 0:
+			best, lowest, equals = i, n, 1
+		default: // one after another each becomes the best with its share of the equals
+			if d == 0 {
+				d = newDice(r)
+			}
+			if equals++; d.below(equals) == 0 {
+				best = i
+			}
 		}
-		score := c.load(now)
-		if c.Weight == b.weight && score > b.score {
-			continue // the usual case
-		}
-		b.offer(i, score, c.Weight, r)
 	}
-	if b.weight > 0 || len(candidates) == 0 {
-		return b.index()
-	}
-	return lastResort(candidates, now, r, (*Instance).load)
+	return best
 }
 
-// ShortestResponse is the index of the candidate where a call will likely be answered
-// first: by its response time times what it has to do, for its weight. One of which no
-// time is known counts as the fastest, unless its calls have failed lately.
-func ShortestResponse(candidates []Candidate, now time.Duration, r Random) int {
-	var b best
-	for i := range candidates {
-		c := &candidates[i]
-		if c.Weight <= 0 || c.Avoid {
-			continue
-		}
-		score := c.wait(now)
-		if c.Weight == b.weight && score > b.score {
-			continue // the usual case
-		}
-		b.offer(i, score, c.Weight, r)
-	}
-	if b.weight > 0 || len(candidates) == 0 {
-		return b.index()
-	}
-	return lastResort(candidates, now, r, (*Instance).wait)
-}
-
-// lastResort is for when all are to be avoided or drained: the former come first.
-func lastResort(candidates []Candidate, now time.Duration, r Random, measure func(*Instance, time.Duration) float64) int {
-	var b best
-	tier := 3
-	for i := range candidates {
-		c := &candidates[i]
-		if t := c.tier(); t < tier {
-			b, tier = best{}, t
-		} else if t > tier {
-			continue
-		}
-		b.offer(i, measure(c.Instance, now), c.weight(), r)
-	}
-	return b.index()
-}
+// by is what a member's weight is divided by.
+type by uint8
 
 const (
-	// leastResponse is what one of which nothing is known counts as, so that it is
-	// tried, but by its running calls and weight as the others are; failedResponse is
-	// that of one whose calls have only failed so far. In seconds.
-	leastResponse  = 1e-6
-	failedResponse = 1.0
+	byWeight  by = iota // nothing
+	byAverage           // its average response time
+	byPeak              // the peak of its response times
 )
 
-func (i *Instance) wait(now time.Duration) float64 {
-	t := i.response.value()
+// worth is a member's weight as it counts now: what it has to do is divided by it.
+// Drained ones weigh the same among themselves.
+func (s *Set) worth(m *member, now time.Duration, measure by) float64 {
+	if m.weight == 0 {
+		return 1
+	}
+	w := m.worth(now)
+	if measure == byWeight {
+		return w
+	}
+	t, peak := m.record.times(now)
+	if measure == byPeak {
+		t = peak
+	}
 	if t == 0 {
-		t = leastResponse
-		if i.Failed(now) > 0 {
-			t = failedResponse
-		}
+		t = s.unknown(m, now)
 	}
-	return t * i.load(now)
+	return w / t
 }
 
-// best is the best of those that were offered so far.
-type best struct {
-	i      int
-	score  float64 // what it has to do
-	weight int64   // 0 for none
-	sum    int64   // of the weights of its equals
-	dice   dice
-}
-
-func (b *best) index() int {
-	if b.weight == 0 {
-		return -1
+// worth is its weight, by the share of its calls that succeed.
+func (m *member) worth(now time.Duration) float64 {
+	if now == 0 || m.instance.until.Load() <= int64(now) {
+		return m.weight
 	}
-	return b.i
+	return m.weight * m.record.worth(now)
 }
 
-func (b *best) offer(i int, score float64, weight int64, r Random) {
-	x, y := score*float64(b.weight), b.score*float64(weight)
-	switch {
-	case x < y || b.weight == 0:
-		b.i, b.score, b.weight, b.sum = i, score, weight, weight
-	case x == y:
-		// One after another each becomes the best with its share of the weights so far.
-		if b.dice == 0 {
-			b.dice = dice(r.below(1<<62)) | 1
-		}
-		b.sum += weight
-		if b.dice.below(b.sum) < weight {
-			b.i, b.score, b.weight = i, score, weight
-		}
+// unknown is the response time that one counts with whose own is not known: half the
+// shortest, so that it is tried, but not by all at once. One that has only failed has
+// shown nothing to be tried for.
+func (s *Set) unknown(m *member, now time.Duration) float64 {
+	fastest := s.fastest.get()
+	if fastest == 0 {
+		fastest = 1
 	}
+	if m.record.failed(now) > 0 {
+		return fastest
+	}
+	return fastest / 2
 }
 
-// dice are cheap numbers by chance, from a seed that is not.
-type dice uint64
-
-func (d *dice) below(n int64) int64 {
-	*d = *d*6364136223846793005 + 1442695040888963407
-	hi, _ := bits.Mul64(uint64(*d), uint64(n))
-	return int64(hi)
-}
-
-// TwoChoices is the index of the better of two candidates that are drawn by their
-// weights, and -1 when there is none. Where both are to be avoided, or drained, it looks
-// at all of them.
-func TwoChoices(candidates []Candidate, now time.Duration, r Random) int {
-	switch n := int64(len(candidates)); n {
-	case 0:
-		return -1
-	case 1:
-		return 0
-	default:
-		i := r.below(n)
-		j := r.below(n - 1)
-		if j >= i {
-			j++
-		}
-		a, b := &candidates[i], &candidates[j]
-		if a.tier() != 0 && b.tier() != 0 {
-			return ShortestResponse(candidates, now, r)
-		}
-		if a.tier() != b.tier() {
-			if a.tier() < b.tier() {
-				return int(i)
+// level chooses by the water level, among those of the best tier.
+func (s *Set) level(now time.Duration, r Random, measure by) int {
+	tier, lowest, best, fastest := 3, 0.0, -1, 0.0
+	for i := range s.members {
+		m := &s.members[i]
+		if measure != byWeight {
+			if average, _ := m.record.times(now); average > 0 && (fastest == 0 || average < fastest) {
+				fastest = average
 			}
-			return int(j)
 		}
-		x, y := a.wait(now)*float64(b.weight()), b.wait(now)*float64(a.weight())
-		if x < y || x == y && r.below(a.weight()+b.weight()) < a.weight() {
-			return int(i)
+		t := m.tier(now)
+		if t > tier {
+			continue
 		}
-		return int(j)
+		with := float64(m.instance.Inflight()+1) / s.worth(m, now, measure)
+		if t < tier || with < lowest {
+			tier, lowest, best = t, with, i
+		}
 	}
-}
-
-// WarmingWeight is the weight of an instance that has been up for a while, of which it
-// has its full weight after the warm-up: Java Dubbo's
-// AbstractLoadBalance.calculateWarmupWeight, in whole milliseconds. It is at least 1,
-// unless the weight is 0.
-func WarmingWeight(weight int64, up, warmUp time.Duration) int64 {
-	if weight <= 0 || up < 0 || up >= warmUp {
-		return max(weight, 0)
+	if measure != byWeight {
+		s.fastest.set(fastest)
 	}
-	w := int64(float64(up.Milliseconds()) / (float64(warmUp.Milliseconds()) / float64(weight)))
-	return min(max(w, 1), weight)
+	var (
+		d   = newDice(r)
+		sum float64
+	)
+	for i := range s.members {
+		m := &s.members[i]
+		if m.tier(now) != tier {
+			continue
+		}
+		w := s.worth(m, now, measure)
+		if float64(m.instance.Inflight())/w >= lowest {
+			continue
+		}
+		if sum += w; d.part()*sum < w {
+			best = i
+		}
+	}
+	return best
 }

@@ -1,0 +1,104 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package pick
+
+import "time"
+
+// TwoChoices draws two by their weights and chooses the one where a call will likely be
+// answered first, by the peak of its response times and what runs for its weight. While
+// both have hardly anything to do the first one drawn is chosen, unless the other is
+// faster: then that one, the likelier the faster it is. Where both drawn are to be
+// avoided, or drained, it looks at all of them. now may be [Peers.Recent] as long as
+// nobody is troubled.
+func TwoChoices(s *Set, now time.Duration, r Random) int {
+	switch len(s.members) {
+	case 0:
+		return -1
+	case 1:
+		return 0
+	}
+	d := newDice(r)
+	i := s.drawn(&d)
+	j := s.drawn(&d)
+	for range 3 { // where one has nearly all of the weight, it is drawn again and again
+		if j != i {
+			break
+		}
+		j = s.drawn(&d)
+	}
+	if j == i {
+		if j = d.below(len(s.members) - 1); j >= i {
+			j++
+		}
+	}
+	first, second := &s.members[i], &s.members[j]
+	if s.plain && !s.troubled(now) {
+		if s.second(first, second, first.weight, second.weight, now, &d) {
+			return j
+		}
+		return i
+	}
+	switch t, u := first.tier(now), second.tier(now); {
+	case t != 0 && u != 0:
+		return s.level(now, r, byPeak)
+	case t < u:
+		return i
+	case u < t:
+		return j
+	}
+	if s.second(first, second, first.worth(now), second.worth(now), now, &d) {
+		return j
+	}
+	return i
+}
+
+// second tells whether the second of two is the better choice; v and w are the weights
+// of the two as they count now.
+func (s *Set) second(first, second *member, v, w float64, now time.Duration, d *dice) bool {
+	_, a := first.record.times(now)
+	_, b := second.record.times(now)
+	switch { // one whose time is not known counts as twice as fast as the other
+	case a == 0 && b == 0:
+		a, b = 1, 1
+	case a == 0:
+		a = b / 2
+	case b == 0:
+		b = a / 2
+	}
+	v, w = v/a, w/b
+	x, y := float64(first.instance.Inflight()), float64(second.instance.Inflight())
+	level := min((x+1)/v, (y+1)/w)
+	switch firstMay, secondMay := x/v < level, y/w < level; {
+	case firstMay && secondMay:
+		// By its weight the first is the right one already; what is left is by how much
+		// the other answers earlier, or fails less.
+		ratio := (v / first.weight) / (w / second.weight)
+		return ratio < 1 && d.part() > ratio
+	default:
+		return secondMay
+	}
+}
+
+// drawn is the index of one that is drawn by its weight.
+func (s *Set) drawn(d *dice) int {
+	i := d.below(len(s.members))
+	if s.draw == nil {
+		return i
+	}
+	if a := &s.draw[i]; d.next()>>1 >= a.chance {
+		return a.other
+	}
+	return i
+}

@@ -1,0 +1,157 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package pick
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// forget is after what time a measure without anything new weighs 1/e of what it did.
+	forget = 10 * time.Second
+	// Horizon is after what time without anything new nothing is known any more.
+	Horizon = 30 * time.Second
+	// window is of how many calls the average response time is at least, where so many came.
+	window = 64
+	// learn is the share that one more call has in the share of those that succeed.
+	learn = 1.0 / 8
+	// least is what is left at least of the weight of an instance whose calls fail.
+	least = 1.0 / 100
+)
+
+// Record is what is known of one method of an instance: the measures of its last calls.
+// Of calls that end at the very same moment some may go unmeasured; they are no counts.
+type Record struct {
+	*Instance
+	// Method is whose it is.
+	Method string
+
+	// average and peak are of response times, in seconds, as of timed; 0 is unknown.
+	average, peak measure
+	timed         atomic.Int64
+	count         atomic.Int64 // of what average is of, up to window
+	// failing is the share of calls that fail, as of judged.
+	failing measure
+	judged  atomic.Int64
+	avoid   atomic.Int64
+}
+
+// Took takes in the response time of a call that was answered at the time now.
+func (r *Record) Took(elapsed, now time.Duration) {
+	r.peers.tick(now)
+	sample := max(elapsed, 1).Seconds()
+	average, peak, age := r.average.get(), r.peak.get(), now-time.Duration(r.timed.Load())
+	if average == 0 || age >= Horizon {
+		average, peak = sample, sample
+		r.count.Store(1)
+	} else {
+		keep := math.Exp(-float64(max(age, 0)) / float64(forget))
+		n := min(r.count.Load()+1, window)
+		r.count.Store(n)
+		average += (sample - average) * max(1-keep, 1/float64(n))
+		if peak = peak*keep + sample*(1-keep); sample > peak {
+			peak = sample
+		}
+	}
+	r.average.set(average)
+	r.peak.set(peak)
+	r.timed.Store(int64(now))
+}
+
+// Overdue takes in how long a call took that got no answer: it would have been longer.
+func (r *Record) Overdue(elapsed, now time.Duration) {
+	if average, _ := r.times(now); elapsed.Seconds() > average {
+		r.Took(elapsed, now)
+	}
+}
+
+// Succeeded takes in a call that succeeded.
+func (r *Record) Succeeded() {
+	if f := r.failing.get(); f != 0 {
+		if f -= f * learn; f < least/10 {
+			f = 0
+		}
+		r.failing.set(f)
+	}
+}
+
+// Failed takes in a call that failed or was refused, at the time now.
+func (r *Record) Failed(now time.Duration) {
+	f := r.failed(now)
+	r.failing.set(f + (1-f)*learn)
+	r.judged.Store(int64(now))
+	r.troubled(now + Horizon)
+}
+
+// Avoid has the instance get no calls of the method until then, where there is another.
+// A later time counts until [Record.Welcome].
+func (r *Record) Avoid(until time.Duration) {
+	raise(&r.avoid, until)
+	r.troubled(until)
+}
+
+// Welcome takes back what [Record.Avoid] said.
+func (r *Record) Welcome() { r.avoid.Store(0) }
+
+// AvoidedFor is for how long the instance is to be avoided, 0 and less for not.
+func (r *Record) AvoidedFor(now time.Duration) time.Duration {
+	return time.Duration(r.avoid.Load()) - now
+}
+
+// Response is the average response time, 0 when it is not known.
+func (r *Record) Response(now time.Duration) time.Duration {
+	average, _ := r.times(now)
+	return time.Duration(average * float64(time.Second))
+}
+
+// Succeeding is the share of calls that succeed, 1 when nothing is known.
+func (r *Record) Succeeding(now time.Duration) float64 { return 1 - r.failed(now) }
+
+func (r *Record) failed(now time.Duration) float64 {
+	f := r.failing.get()
+	if f == 0 {
+		return 0
+	}
+	age := now - time.Duration(r.judged.Load())
+	switch {
+	case age <= 0:
+		return f
+	case age >= Horizon:
+		return 0
+	}
+	return f * math.Exp(-float64(age)/float64(forget))
+}
+
+// times are the measures of response times by now, 0 when nothing is known.
+func (r *Record) times(now time.Duration) (average, peak float64) {
+	if now-time.Duration(r.timed.Load()) >= Horizon {
+		return 0, 0
+	}
+	return r.average.get(), r.peak.get()
+}
+
+// worth is what is left of the weight.
+func (r *Record) worth(now time.Duration) float64 {
+	s := r.Succeeding(now)
+	return max(s*s, least)
+}
+
+// measure is a number that is read and written whole.
+type measure struct{ bits atomic.Uint64 }
+
+func (m *measure) get() float64  { return math.Float64frombits(m.bits.Load()) }
+func (m *measure) set(v float64) { m.bits.Store(math.Float64bits(v)) }
