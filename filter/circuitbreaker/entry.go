@@ -108,6 +108,7 @@ func (e *entry) join(site guard.Site) (anew bool) {
 		e.method = site.Method // a name that is only configured has its first letter folded
 	}
 	e.teller.name(e.method) // what follows may be told
+	e.teller.tellBalancer(site)
 	anew = e.teller.key.Address != "" && !e.users.any()
 	e.users.add(site.Guard(), site.Alive())
 	return anew

@@ -22,8 +22,10 @@ import (
 
 	"github.com/dubbogo/gost/log/logger"
 
+	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/breaker"
+	"github.com/weir-go/weir/loadbalance/pick"
 )
 
 // Event is a change of a breaker's state. It encodes as JSON.
@@ -140,6 +142,9 @@ type teller struct {
 	key     Key
 	method  atomic.Pointer[string]
 	changes atomic.Pointer[Changes]
+	// record is what a balancer knows of the address, nil where it is not to go by the
+	// breaker.
+	record atomic.Pointer[pick.Record]
 
 	// Of the lines in the log.
 
@@ -175,8 +180,53 @@ func (t *teller) tell(ev breaker.Event) {
 			s.queue(e)
 		}
 	}
+	t.balance(ev)
 	t.log(ev, e)
 }
+
+// tellBalancer has the balancer of a reference know of an address's breaker, unless that
+// only observes.
+func (t *teller) tellBalancer(site guard.Site) {
+	if t.key.Address == "" {
+		return
+	}
+	r := site.Record()
+	if site.Policy.Breaker.Mode == conf.Observe {
+		r.Welcome()
+		r = nil
+	}
+	t.record.Store(r)
+}
+
+// balance has the balancer know when calls would only be refused.
+func (t *teller) balance(ev breaker.Event) {
+	r := t.record.Load()
+	switch {
+	case r == nil:
+	case ev.To == breaker.Closed:
+		r.Welcome()
+	case ev.To == breaker.HalfOpen:
+		r.Avoid(ev.At + probingFor) // until the probe ends
+	case ev.Cause.Reason == breaker.Forced:
+		r.Avoid(ev.At + forcedFor)
+	default:
+		r.Avoid(ev.At + ev.OpenFor)
+	}
+}
+
+// welcomeProbe has the balancer send another probe, now that one has ended.
+func (t *teller) welcomeProbe(state breaker.State) {
+	if r := t.record.Load(); r != nil && state == breaker.HalfOpen {
+		r.Welcome()
+	}
+}
+
+const (
+	// probingFor is after what time the balancer tries another probe while one hangs.
+	probingFor = time.Second
+	// forcedFor is for how long nobody asks one that is held open, if nothing changes.
+	forcedFor = 365 * 24 * time.Hour
+)
 
 // linesPerSecond bounds the log of one breaker: where a later guard refuses its
 // probes it changes state at every call.

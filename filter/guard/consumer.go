@@ -28,10 +28,18 @@ import (
 // attempt sends one attempt of a call to the chain's instance, unless the
 // instance has refused this call already or a guard of this side refuses it.
 func (c *chain) attempt(ctx context.Context, next base.Invoker, inv base.Invocation) result.Result {
+	if c.primary && c.consumer.ref.Counting() {
+		return c.counted(ctx, next, inv)
+	}
 	var m *method
 	if !c.idle {
 		m = c.lookup(inv)
 	}
+	return c.try(ctx, next, inv, m)
+}
+
+// try is attempt with the method's plan, nil where no method has one.
+func (c *chain) try(ctx context.Context, next base.Invoker, inv base.Invocation, m *method) result.Result {
 	if c.consumer.tells && c.primary {
 		c.tellCaller(inv)
 	}
@@ -64,7 +72,7 @@ func (c *chain) bare(ctx context.Context, next base.Invoker, inv base.Invocation
 	c.tellCaller(inv)
 	try := attempt{Attempt: a}
 	defer try.end()
-	res = next.Invoke(ctx, inv)
+	res = c.send(ctx, next, inv, m, false)
 	if res == nil || res.Error() == nil {
 		if try.Known() {
 			try.answered(inv)
@@ -155,7 +163,7 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	permit, refusal = s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens})
 	if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
 		var none attempt
-		return c.refused(&none, inv, s, refusal)
+		return c.refused(m, &none, inv, s, refusal)
 	}
 	if permit.At != 0 {
 		now = permit.At
@@ -170,7 +178,7 @@ func (c *chain) one(ctx context.Context, next base.Invoker, inv base.Invocation,
 	if s.Start != nil && !opens {
 		permit = s.Start(permit, run.began)
 	}
-	res = next.Invoke(ctx, inv)
+	res = c.send(ctx, next, inv, m, opens)
 	if (res == nil || res.Error() == nil) && !m.clocked {
 		run.outcome = call.Success
 		return res
@@ -211,13 +219,13 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 		p, refusal := s.Take(Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens, Waited: v.run.waited})
 		permits[i], taken = p, i+1
 		if refusal != nil && !m.letPass(ctx, inv, s, refusal) {
-			return c.refused(&v.try, inv, s, refusal)
+			return c.refused(m, &v.try, inv, s, refusal)
 		}
 		now = v.run.admitted(s, p, now)
 	}
 	if m.asksAgain && v.run.waited > 0 {
 		if s, refusal := m.again(permits, Call{Ctx: ctx, Inv: inv, Now: now, Opens: opens, Waited: v.run.waited}); refusal != nil {
-			return c.refused(&v.try, inv, s, refusal)
+			return c.refused(m, &v.try, inv, s, refusal)
 		}
 	}
 	if v.run.waited > 0 && !opens { // a stream goes on for longer than the call that opens it
@@ -228,17 +236,18 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 	if !opens {
 		m.start(permits, v.run.began)
 	}
-	res = next.Invoke(ctx, inv)
+	res = c.send(ctx, next, inv, m, opens)
 	v.run.came(ctx, &v.try, inv, res, opens)
 	return res
 }
 
 // refused ends an attempt that was not sent because a guard of this side refused
 // it. Failover goes on only where another instance may have what this one lacks.
-func (c *chain) refused(try *attempt, inv base.Invocation, s *Step, r *Refusal) result.Result {
+func (c *chain) refused(m *method, try *attempt, inv base.Invocation, s *Step, r *Refusal) result.Result {
 	ref := c.consumer.ref
 	if s.PerInstance && !r.Last {
 		policy := retry.Policy{Failover: c.consumer.failover, Retries: c.retries(inv)}
+		m.avoid(r.Reject)
 		return &result.RPCResult{Err: ref.RefusedHere(try.Attempt, inv, c.consumer.address, policy, r.Reject)}
 	}
 	if ref.Armed() {
@@ -288,7 +297,9 @@ func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invo
 			// The call still runs there: it must not be run again elsewhere.
 			res.SetError(ref.Ends(err))
 		}
-		return consumerOutcome(ctx, err, m != nil && m.policy.BusinessErrorsFail)
+		outcome := consumerOutcome(ctx, err, m != nil && m.policy.BusinessErrorsFail)
+		m.noAnswer(outcome)
+		return outcome
 	}
 	if c.primary {
 		traceRefusal(ctx, e, true)
@@ -306,6 +317,7 @@ func (c *chain) failed(ctx context.Context, a *attempt, m *method, inv base.Invo
 		return call.Forwarded
 	}
 	a.ended = true
+	m.refusedThere(e)
 	policy := retry.Policy{Failover: c.consumer.failover, Retries: c.retries(inv)}
 	res.SetError(ref.Refused(a.Attempt, inv, c.consumer.address, policy, e))
 	return call.Rejected

@@ -68,7 +68,7 @@ func (g *Guard) Invoke(ctx context.Context, next base.Invoker, inv base.Invocati
 		}
 	}
 	if c.idle {
-		if ref := c.consumer.ref; ref == nil || !ref.Refusing() {
+		if ref := c.consumer.ref; ref == nil || ref.Quiet() {
 			// Nothing to keep and nothing to ask: only a refusal is looked for.
 			if c.consumer.tells && c.primary {
 				c.tellCaller(inv)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/loadbalance/pick"
 	"github.com/weir-go/weir/rpcstatus"
 )
 
@@ -94,6 +95,9 @@ type method struct {
 	// text of that; 0 is as long as it takes.
 	runFor   time.Duration
 	overtime string
+	// record is what the balancer of a consumer's reference goes by, nil where another
+	// Guard of the chain keeps it.
+	record *pick.Record
 	// unary is set once a consumer has called the method as one that is no stream.
 	unary atomic.Bool
 }
@@ -208,6 +212,9 @@ func (c *chain) newMethod(name string) *method {
 		m.asksAgain = m.asksAgain || s.Again != nil
 	}
 	m.boundRun()
+	if c.side == conf.Consumer && c.primary {
+		m.record = c.consumer.peer.Record(RecordOf(name))
+	}
 	mode, _ := c.view.Mode()
 	wanted := m.policy.Stats
 	if c.primary && mode != conf.Off && (limited || wanted != nil && *wanted) {

@@ -24,6 +24,7 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/loadbalance/pick"
 )
 
 // retries is how often failover would try again, read as it reads it.
@@ -65,8 +66,10 @@ func async(inv base.Invocation) bool {
 
 // consumerSide is what a consumer's chain knows besides.
 type consumerSide struct {
-	ref      *retry.Reference
-	address  string
+	ref     *retry.Reference
+	address string
+	// peer is what is known of the provider.
+	peer     *pick.Instance
 	failover bool
 	// parallel is set when attempts of one call run at the same time.
 	parallel bool
@@ -97,7 +100,7 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 		cluster = u.GetParam(constant.ClusterKey, constant.ClusterKeyFailover)
 	}
 	c.consumer = consumerSide{
-		ref: ref, address: u.Location,
+		ref: ref, address: u.Location, peer: ref.Peers.Instance(u.Location),
 		failover: cluster == "" || cluster == constant.ClusterKeyFailover,
 		parallel: cluster == constant.ClusterKeyForking,
 	}

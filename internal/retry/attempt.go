@@ -67,7 +67,7 @@ func (p Policy) tries() bool { return p.Failover && p.Retries > 0 }
 // Begin asks whether an attempt may be sent to address. If not it returns the
 // error that the attempt ends with, and it must not be sent.
 func (r *Reference) Begin(inv base.Invocation, address string, p Policy) (Attempt, error) {
-	if !r.refused.Load() {
+	if !r.Refusing() {
 		return Attempt{}, nil
 	}
 	return r.beginSlow(inv, address, p)
@@ -191,7 +191,7 @@ func (r *Reference) noteRefusal(a Attempt, inv base.Invocation, address string, 
 	// everywhere. Around the loop of a group may be that of others.
 	more := s.sent <= 1 && (len(s.refusedBy) <= p.Retries || r.nested())
 	s.mu.Unlock()
-	r.refused.Store(true)
+	r.flags.Or(refusing)
 	if p.tries() && more && r.getRatio() > 0 {
 		return e
 	}
@@ -205,6 +205,25 @@ func stateOf(inv base.Invocation) *state {
 	}
 	s, _ := v.(*state)
 	return s
+}
+
+// RefusedBy calls f for each address that has refused the call so far.
+func (r *Reference) RefusedBy(inv base.Invocation, f func(address string)) {
+	if !r.Refusing() {
+		return
+	}
+	s := stateOf(inv)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finished != 0 {
+		return
+	}
+	for _, address := range s.refusedBy {
+		f(address)
+	}
 }
 
 // makeState returns the state of the attempt's call, a new one when there is

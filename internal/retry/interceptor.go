@@ -92,7 +92,7 @@ func (i *Interceptor) Invoke(ctx context.Context, next base.Invoker, inv base.In
 
 func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker, inv base.Invocation) result.Result {
 	ref.calls.Add(1)
-	if ref.refused.Load() && stateOf(inv) != nil {
+	if ref.Refusing() && stateOf(inv) != nil {
 		// The program uses the invocation again; it starts without a past.
 		inv.SetAttribute(stateKey, nil)
 	}
@@ -105,7 +105,7 @@ func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker
 		keepOriginal(inv)
 	}
 	res := next.Invoke(ctx, inv)
-	if ref.refused.Load() && !i.failback.Load() {
+	if ref.Refusing() && !i.failback.Load() {
 		ref.finish(inv)
 	}
 	if res == nil {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/stripe"
+	"github.com/weir-go/weir/loadbalance/pick"
 )
 
 const (
@@ -34,6 +35,13 @@ const (
 	AvoidFor = time.Second
 	// maxAvoid bounds what an instance can say: it comes from the network.
 	maxAvoid = time.Minute
+)
+
+// Flags of a reference.
+const (
+	refusing = 1 << iota // a call was refused
+	counting
+	timing
 )
 
 // Reference is what the attempts of one reference share. It is safe for
@@ -58,6 +66,9 @@ type Reference struct {
 	// Raw are the reference's own params that are Weir's, as they were written.
 	Raw map[string]string
 
+	// Peers are what is known of the reference's providers.
+	Peers pick.Peers
+
 	owned sync.Map
 	// started is when the reference was made; times are counted from it, so
 	// that they are monotonic.
@@ -66,8 +77,8 @@ type Reference struct {
 	// seen a call. Only behind one may an attempt end with an error that
 	// somebody outside must unwrap; with more than one they are nested.
 	interceptors atomic.Int64
-	// refused is set by the first refusal. Until then no attempt looks further.
-	refused atomic.Bool
+	// flags are 0 until there is a reason for attempts to look further.
+	flags atomic.Uint32
 	// clock grows whenever a call ends that was refused somewhere, and tells an
 	// attempt of that call that comes late from one of the next.
 	clock atomic.Uint64
@@ -115,6 +126,16 @@ func NewReference(params *conf.Service) *Reference {
 // Own keeps a value for as long as the reference. Of a key the first value stays.
 func (r *Reference) Own(key, value any) { r.owned.LoadOrStore(key, value) }
 
+// Owned is what [Reference.Own] keeps under a key, and create's result where there is
+// nothing yet.
+func (r *Reference) Owned(key any, create func() any) any {
+	if v, ok := r.owned.Load(key); ok {
+		return v
+	}
+	v, _ := r.owned.LoadOrStore(key, create())
+	return v
+}
+
 // SetRatio sets the share of calls that may be refused twice, as a version of
 // the configuration says; 0 turns tries on another instance off. What an older
 // version says comes too late.
@@ -133,7 +154,29 @@ func (r *Reference) now() time.Duration { return time.Since(r.started) }
 
 // Refusing reports whether an instance has ever refused a call of the
 // reference. Before that an attempt has nothing to ask.
-func (r *Reference) Refusing() bool { return r.refused.Load() }
+func (r *Reference) Refusing() bool { return r.flags.Load()&refusing != 0 }
+
+// Quiet reports that there is nothing to ask before an attempt and nothing to count
+// beside it: no call was ever refused, and nobody balances by what runs.
+func (r *Reference) Quiet() bool { return r.flags.Load() == 0 }
+
+// Count has the attempts of calls counted among [Reference.Peers] from now on, and
+// their response times taken too, if times is set.
+func (r *Reference) Count(times bool) {
+	flags := uint32(counting)
+	if times {
+		flags |= timing
+	}
+	if r.flags.Load()&flags != flags {
+		r.flags.Or(flags)
+	}
+}
+
+// Counting reports whether [Reference.Count] was called, and Timing whether with times.
+func (r *Reference) Counting() bool { return r.flags.Load()&counting != 0 }
+
+// Timing reports whether response times are taken.
+func (r *Reference) Timing() bool { return r.flags.Load()&timing != 0 }
 
 // Full reports whether an instance refused lately and has not served a call
 // since, so that a load balancer can avoid it.
