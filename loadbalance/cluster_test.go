@@ -203,7 +203,7 @@ func TestRecovery(t *testing.T) {
 			assert.Zero(t, c.run(10, 100), balance)
 			assert.Less(t, c.instances[1].hits.Load(), int64(100), balance)
 			sick.Store(false)
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) //nolint:forbidigo // synctest
 			before := c.instances[1].hits.Load()
 			c.run(10, 100)
 			assert.InDelta(t, 500, c.instances[1].hits.Load()-before, 150, balance)
@@ -281,7 +281,7 @@ func TestOpenBreaker(t *testing.T) {
 			assert.Zero(t, c.run(20, 20), "%s: with 0.4 s gone and the breaker open", balance)
 			assert.EqualValues(t, 3, c.instances[2].hits.Load())
 			sick.Store(false)
-			time.Sleep(10 * time.Second)
+			time.Sleep(10 * time.Second) //nolint:forbidigo // synctest
 			assert.Zero(t, c.run(20, 200), "%s: while one call probes the others are sent elsewhere", balance)
 			assert.Greater(t, c.instances[2].hits.Load(), int64(400), "%s: it is closed again", balance)
 			c.atRest(t)
@@ -364,7 +364,7 @@ func TestClusters(t *testing.T) {
 				assert.LessOrEqual(t, c.instances[i].hits.Load(), int64(30), "%s: a call goes to two different ones", balance)
 			}
 			assert.EqualValues(t, 60, hits, balance)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // synctest
 			c.atRest(t)
 		})
 	}
