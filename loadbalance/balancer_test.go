@@ -313,12 +313,17 @@ func TestSelectedAgain(t *testing.T) {
 		f.shares(b, 10)
 		r := b.referenceOf(f.list())
 		for without := range 6 {
-			for range 200 {
+			for range 10 {
 				rest := slices.Delete(f.list(), without, without+1)
 				require.Contains(t, rest, b.Select(rest, called("M")), name)
 			}
 		}
 		assert.Len(t, r.methods["M"], 1, name)
+		// One that comes again and again is.
+		for range keepEvery {
+			b.Select(f.list()[1:], called("M"))
+		}
+		assert.Len(t, r.methods["M"], 2, name)
 	}
 }
 

@@ -39,6 +39,9 @@ const (
 	maxMethods = pick.MaxMethods
 	// reselected is how many invokers dubbo leaves out of a list when it selects again.
 	reselected = 3
+	// keepEvery is how often such a list is kept all the same: it may be one that a
+	// router makes, and come again and again.
+	keepEvery = 64
 	// warmingStep is how often weights of instances that warm up are looked at.
 	warmingStep = time.Second
 )
@@ -52,6 +55,7 @@ type view struct {
 	invokers []base.Invoker
 	facts    []facts
 	set      atomic.Pointer[pick.Set]
+	parts    int // guarded by of.mu: how many lists were met that have some of the invokers
 	// renew is when weights change next, 0 for never.
 	renew atomic.Int64
 }
@@ -183,12 +187,16 @@ func (b *Balancer) find(invokers []base.Invoker, method string) (*view, bool) {
 		}
 	}
 	for _, v := range views {
-		if more := len(v.invokers) - len(invokers); v.method == method && 0 < more && more <= reselected && v.has(invokers) {
-			return v, false
+		more := len(v.invokers) - len(invokers)
+		if v.method == method && 0 < more && more <= reselected && v.has(invokers) && !v.stale() {
+			if v.parts++; v.parts%keepEvery != 0 {
+				return v, false
+			}
+			break
 		}
 	}
-	v := r.look(invokers, method)
 	views = slices.DeleteFunc(views, (*view).stale)
+	v := r.look(invokers, method)
 	if len(views) < maxViews {
 		views = append(views, nil)
 	}
