@@ -50,7 +50,7 @@ type Balancer struct {
 	choose pick.Algorithm
 	// timed is set when response times are needed.
 	timed bool
-	// all is set when all instances are looked at anyway, and so may the list be.
+	// all is set when the choice looks at all instances.
 	all    bool
 	recent [slots]atomic.Pointer[view]
 }
@@ -76,8 +76,8 @@ func (b *Balancer) Select(invokers []base.Invoker, inv base.Invocation) base.Inv
 	}
 	method := guard.MethodOf(inv)
 	slot := &b.recent[place(invokers, method)]
-	if v := slot.Load(); v != nil && v.looksLike(invokers, method) && (!b.all || v.same(invokers)) {
-		if chosen := b.from(v, invokers, inv, b.all); chosen != nil {
+	if v := slot.Load(); v != nil && v.looksLike(invokers, method) {
+		if chosen := b.from(v, invokers, inv, false); chosen != nil {
 			return chosen
 		}
 	}
@@ -90,7 +90,7 @@ func (b *Balancer) Select(invokers []base.Invoker, inv base.Invocation) base.Inv
 }
 
 // from chooses from a view. Unless it is sure that that is of these invokers it looks at
-// the chosen one and another, and returns nil when it is not.
+// the chosen one and some others, and returns nil when it is not.
 func (b *Balancer) from(v *view, invokers []base.Invoker, inv base.Invocation, sure bool) base.Invoker {
 	if v.of.ref.Refusing() && v.of.ref.RefusedBy(inv) != nil {
 		if !sure && !v.same(invokers) {
@@ -100,7 +100,7 @@ func (b *Balancer) from(v *view, invokers []base.Invoker, inv base.Invocation, s
 	}
 	s := v.current()
 	i := b.pick(v, s)
-	if !sure && (invokers[i] != v.invokers[i] || !v.sameAt(invokers)) {
+	if !sure && (invokers[i] != v.invokers[i] || !v.sameSomewhere(invokers, b.all)) {
 		return nil
 	}
 	return b.available(s, i, invokers)

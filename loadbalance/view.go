@@ -67,10 +67,14 @@ func (v *view) looksLike(invokers []base.Invoker, method string) bool {
 
 func (v *view) same(invokers []base.Invoker) bool { return slices.Equal(v.invokers, invokers) }
 
-// sameAt looks at one element by chance: a change that is never chosen is found, too.
-func (v *view) sameAt(invokers []base.Invoker) bool {
+// sameSomewhere looks at some elements by chance, so that a change is found soon even
+// where nothing is ever chosen: at one, or a few where the choice has taken longer.
+func (v *view) sameSomewhere(invokers []base.Invoker, few bool) bool {
 	i := rand.IntN(len(invokers))
-	return v.invokers[i] == invokers[i]
+	if v.invokers[i] != invokers[i] {
+		return false
+	}
+	return !few || slices.Equal(v.invokers[i:min(i+4, len(invokers))], invokers[i:min(i+4, len(invokers))])
 }
 
 // has reports whether all of the invokers are in the view, in its order.

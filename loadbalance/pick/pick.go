@@ -14,7 +14,10 @@
 
 package pick
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Algorithm is how one of a set is chosen: the index of a member, or -1 when there is
 // none. now is a reading of the clock that the records' measures are of; see
@@ -29,6 +32,9 @@ func LeastActive(s *Set, now time.Duration, r Random) int {
 	}
 	if s.plain && !s.troubled(now) {
 		return s.fewest(r)
+	}
+	if !s.troubled(now) && !s.avoids {
+		return s.lightest(r)
 	}
 	return s.level(now, r, byWeight)
 }
@@ -68,6 +74,34 @@ func (s *Set) fewest(r Random) int {
 			if equals++; d.below(equals) == 0 {
 				best = i
 			}
+		}
+	}
+	return best
+}
+
+// lightest is level for members of different weights that are all well.
+func (s *Set) lightest(r Random) int {
+	lowest, best := math.Inf(1), -1
+	for i := range s.members {
+		m := &s.members[i]
+		if with := float64(m.instance.Inflight()+1) * m.share; with < lowest {
+			lowest, best = with, i
+		}
+	}
+	if best < 0 {
+		return s.level(0, r, byWeight) // all are drained
+	}
+	var (
+		d   = newDice(r)
+		sum float64
+	)
+	for i := range s.members {
+		m := &s.members[i]
+		if float64(m.instance.Inflight())*m.share >= lowest {
+			continue
+		}
+		if sum += m.weight; d.part()*sum < m.weight {
+			best = i
 		}
 	}
 	return best

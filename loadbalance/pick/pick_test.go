@@ -154,7 +154,7 @@ func TestWaterLevel(t *testing.T) {
 				low = min(low, s.Load(i)) // with one more call
 				high = max(high, float64(c[i].Inflight()-1)/float64(weights[i]))
 			}
-			require.Less(t, high, low, "%v", weights) // none got a call that another should have had
+			require.Less(t, high, low*(1+1e-9), "%v", weights) // none got a call that another should have had
 		}
 	}
 }
