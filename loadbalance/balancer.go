@@ -90,7 +90,7 @@ func (b *Balancer) Select(invokers []base.Invoker, inv base.Invocation) base.Inv
 }
 
 // from chooses from a view. Unless it is sure that that is of these invokers it looks at
-// the chosen one and some others, and returns nil when it is not.
+// the chosen one and another, and returns nil when it is not.
 func (b *Balancer) from(v *view, invokers []base.Invoker, inv base.Invocation, sure bool) base.Invoker {
 	if v.of.ref.Refusing() && v.of.ref.RefusedBy(inv) != nil {
 		if !sure && !v.same(invokers) {
@@ -100,7 +100,7 @@ func (b *Balancer) from(v *view, invokers []base.Invoker, inv base.Invocation, s
 	}
 	s := v.current()
 	i := b.pick(v, s)
-	if !sure && (invokers[i] != v.invokers[i] || !v.sameSomewhere(invokers, b.all)) {
+	if !sure && (invokers[i] != v.invokers[i] || !v.sameSomewhere(invokers)) {
 		return nil
 	}
 	return b.available(s, i, invokers)
