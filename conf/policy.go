@@ -151,6 +151,9 @@ type Policies struct {
 	Breaker *Breaker
 	// Fallback answers calls that were refused or failed. Consumers only.
 	Fallback *Fallback
+	// Weight is the share of the calls that a provider is to get, in proportion to the
+	// weights of others; 0 is none, and nil is not set. Providers only.
+	Weight *int
 	// RetryRefused is the share of calls that may be refused a second time by
 	// another instance, 0 to 1; 0 turns such tries off. Consumers only.
 	RetryRefused *float64

@@ -221,6 +221,9 @@ func Differences(v *View, side Side, service ServiceKey, protocolA string, a *Se
 			if method != "" && (slices.Contains(budgetKeys, k.name) || slices.Contains(flowBudgetKeys, k.name)) {
 				say = (*Service).sayOwn // its own budget, or the one that all share
 			}
+			if k.name == WeightKey {
+				continue // each protocol's URL has its own
+			}
 			va, own := say(a, k, method)
 			vb, ownB := say(b, k, method)
 			if va == vb || ofExecutes(k) && apart(method) {

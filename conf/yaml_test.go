@@ -44,9 +44,10 @@ weir:
         executes: {limit: 20, scope: service, mode: enforce}
         business-errors: failure
         actives: 8
+        weight: 50
         tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe}
         methods:
-          SayHello: {executes: 10, executes.mode: observe, tps: {limit: 30, interval: 1m}}
+          SayHello: {executes: 10, executes.mode: observe, weight: 0, tps: {limit: 30, interval: 1m}}
           sayBye:
             executes: -1
             stats: false
@@ -71,11 +72,11 @@ func fullConfig() *Config {
 			Services: map[string]Service{
 				"greet.GreetService": {
 					Policies: Policies{
-						Executes: &Executes{Limit: Of(20), Scope: ScopeService, Mode: Enforce}, BusinessErrors: ErrorsAsFailure, Actives: &Actives{Limit: Of(8)},
+						Executes: &Executes{Limit: Of(20), Scope: ScopeService, Mode: Enforce}, BusinessErrors: ErrorsAsFailure, Actives: &Actives{Limit: Of(8)}, Weight: Of(50),
 						TPS: &TPS{Limit: Of(200), Interval: Of(time.Second), Algorithm: AlgorithmBucket, Burst: Of(50), Mode: Observe},
 					},
 					Methods: map[string]Policies{
-						"sayHello": {Executes: &Executes{Limit: Of(10), Mode: Observe}, TPS: &TPS{Limit: Of(30), Interval: Of(time.Minute)}},
+						"sayHello": {Executes: &Executes{Limit: Of(10), Mode: Observe}, TPS: &TPS{Limit: Of(30), Interval: Of(time.Minute)}, Weight: Of(0)},
 						"sayBye":   {Executes: &Executes{Limit: Of(-1)}, Stats: Of(false)},
 					},
 				},
