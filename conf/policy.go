@@ -111,6 +111,10 @@ type Config struct {
 	Mode Mode
 	// AutoChain tells whether the filters are put into every chain; nil means yes.
 	AutoChain *bool
+	// Replace names dubbo-go's extensions under which Weir's own are put: the load
+	// balances leastactive, shortestresponse and p2c, the filters execute and tps of
+	// providers and active of consumers. nil is not set, an empty list is none.
+	Replace []string
 	// OnError tells what a fault found at export or refer does.
 	OnError OnError
 	// Provider and Consumer are the two sides.
