@@ -39,6 +39,7 @@ func init() {
 	// discovery only if it is on this list, which is a plain map: now, before
 	// anybody reads it.
 	info.IncludeKeys.Add(conf.ActivesKey)
+	info.IncludeKeys.Add(conf.WeightKey)
 	info.IncludeKeys.Add(guard.TellCallerKey)
 	processor := chain.NewProcessor(guard.Process(), settings.prepare)
 	settings.settled = processor.WarnUnmatched

@@ -90,40 +90,60 @@ func declaredNames(params map[string]string) []string {
 }
 
 // DeclareParams are the params in which a provider's URL tells its consumers the
-// actives that are in effect, from whichever source: actives for the service, and
-// methods.<Method>.actives for a method in which it differs. They are to be set
-// over those of the URL. methods are the service's, and params what its URL says.
+// actives and the weights that are in effect, from whichever source: one for the
+// service, and methods.<Method>.actives or methods.<Method>.weir.weight for a method in
+// which it differs; each weight under dubbo's own name too. They are to be set over
+// those of the URL. methods are the service's, and params what its URL says.
 //
 // Where params have a value for a method it is always among them, or it would hold
 // in place of the one in effect. A method that params name is spelled as there, as
-// two spellings of one are a fault. Without any actives there are none.
+// two spellings of one are a fault. Of what no source sets there are none.
 //
 // What is set stands in the URL from then on and is read as its own: who resolves
 // it again, after a change, goes by the params as they were before.
 func (v *View) DeclareParams(service ServiceKey, methods []string, params map[string]string) map[string]string {
-	k := keyNamed(ActivesKey)
 	parsed := ParseParams(Provider, service.String(), params).Service
+	d := declaring{methods: methods, params: params, resolve: func(method string) Effective {
+		return v.Resolve(Provider, service, method, &parsed)
+	}}
+	out := map[string]string{}
+	d.actives(out)
+	d.weights(out)
+	return out
+}
+
+// declaring is what a provider declares by.
+type declaring struct {
+	methods []string
+	params  map[string]string
+	resolve func(method string) Effective
+}
+
+func (d *declaring) actives(out map[string]string) {
 	inEffect := func(method string) string {
-		e := v.Resolve(Provider, service, method, &parsed).Actives
+		e := d.resolve(method).Actives
 		if !e.Set {
 			return ""
 		}
 		value, _ := whole(&e.Limit)
 		return value
 	}
-	out := map[string]string{}
-	all := inEffect("")
+	d.differing(ActivesKey, inEffect(""), inEffect, out)
+}
+
+// differing adds a key's value for the service, if there is one, and those for the
+// methods that have another.
+func (d *declaring) differing(key, all string, inEffect func(method string) string, out map[string]string) {
 	if all != "" {
-		out[k.name] = all
+		out[key] = all
 	}
-	for _, method := range spellings(methods, params) {
-		name := methodsPrefix + method + "." + k.name
-		_, stands := params[name]
+	for _, method := range spellings(d.methods, d.params) {
+		name := methodsPrefix + method + "." + key
+		_, stands := d.params[name]
 		if value := inEffect(method); value != "" && (value != all || stands) {
 			out[name] = value
 		}
 	}
-	return out
 }
 
 // spellings are the methods and those that params name, each once and by its

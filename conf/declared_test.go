@@ -106,6 +106,64 @@ weir:
 	assert.Equal(t, map[string]string{"actives": "5"}, section.DeclareParams(ServiceKey{Interface: "a.B"}, nil, nil))
 }
 
+func TestDeclareWeights(t *testing.T) {
+	section := viewOf(nil, parsed(t, `
+weir:
+  provider:
+    weight: 10
+    services:
+      a.B: {weight: 50, methods: {sayHello: {weight: 0}, sayBye: {weight: 50}}}
+      c.D: {methods: {sayHello: {weight: 0}}}
+`), nil)
+	// As dubbo-go writes them: 0 for what is not set, each method twice.
+	methods := []string{"SayHello", "sayHello", "SayBye", "sayBye"}
+	for _, tt := range []struct {
+		name, service string
+		v             *View
+		params, want  map[string]string
+	}{
+		{"nothing", "a.B", &View{}, map[string]string{"weight": "0", "methods.SayBye.weight": "0"}, map[string]string{}},
+		{"params", "a.B", &View{}, map[string]string{"weight": "0", "weir.weight": "7"}, map[string]string{"weight": "7", "weir.weight": "7"}},
+		{"drained", "a.B", &View{}, map[string]string{"weight": "100", "weir.weight": "0"}, map[string]string{"weight": "0", "weir.weight": "0"}},
+		{
+			"a method only", "a.B", &View{}, map[string]string{"weight": "0", "methods.SayHello.weir.weight": "3"},
+			map[string]string{"methods.SayHello.weir.weight": "3", "methods.SayHello.weight": "3", "methods.sayHello.weight": "3"},
+		},
+		{
+			"the section", "a.B", section, map[string]string{"weight": "0"},
+			map[string]string{"weight": "50", "weir.weight": "50", "methods.SayHello.weir.weight": "0", "methods.SayHello.weight": "0", "methods.sayHello.weight": "0"},
+		},
+		{
+			"the section over params", "a.B", section, map[string]string{"weir.weight": "7", "methods.sayBye.weir.weight": "8"},
+			map[string]string{"weight": "50", "weir.weight": "50", "methods.sayBye.weir.weight": "50", "methods.SayHello.weir.weight": "0", "methods.SayHello.weight": "0", "methods.sayHello.weight": "0"},
+		},
+		{
+			"over those that dubbo-go writes for methods", "x.Y", section, map[string]string{"methods.SayBye.weight": "0", "methods.Other.weight": "30", "methods.a.b.weight": "1"},
+			map[string]string{"weight": "10", "weir.weight": "10", "methods.SayBye.weight": "10", "methods.Other.weight": "10"},
+		},
+		{
+			"the side and a method", "c.D", section, nil,
+			map[string]string{"weight": "10", "weir.weight": "10", "methods.SayHello.weir.weight": "0", "methods.SayHello.weight": "0", "methods.sayHello.weight": "0"},
+		},
+		{"wrong", "a.B", &View{}, map[string]string{"weir.weight": "-1", "methods.SayBye.weir.weight": "1.5"}, map[string]string{}},
+	} {
+		got := tt.v.DeclareParams(ServiceKey{Interface: tt.service}, methods, tt.params)
+		assert.Equal(t, tt.want, got, tt.name)
+		url := maps.Clone(got)
+		maps.Copy(url, map[string]string{"interface": "a.B"})
+		assert.Empty(t, ParseParams(Provider, tt.service, url).Faults, tt.name)
+		assert.Empty(t, ParseParams(Provider, tt.service, url).Warnings, tt.name)
+		declared, faults := ParseDeclared(tt.service, url)
+		assert.Equal(t, Service{}, declared, "a consumer does not take weights for limits")
+		assert.Empty(t, faults, tt.name)
+	}
+	for name, want := range map[string]bool{
+		"weight": true, "methods.m.weight": true, "weir.weight": false, "methods.m.weir.weight": false, "methods.weight": false, "methods..weight": false, "m.weight": false,
+	} {
+		assert.Equal(t, want, DubboWeight(name), name)
+	}
+}
+
 // What a provider declares is what its consumers have, and the URL is read as
 // before and without faults.
 func TestDeclareAndParse(t *testing.T) {

@@ -269,6 +269,10 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 				})
 				return
 			}
+			if field == dubboWeight && side == Provider && method == "" && value.Value != "" {
+				c.droppedWeight(key, service, value)
+				return
+			}
 			if instead := insteadOf(field, method); instead != "" && value.Value != "" {
 				c.warn("%s service=%s %s is dubbo-go's own limit; %s", c.at(key), service, field, instead)
 			}
@@ -296,6 +300,10 @@ func (c *dubboChecker) params(side Side, service string, n *yaml.Node) Service {
 	params, keys := map[string]string{}, map[string]*yaml.Node{}
 	c.each(n, func(field string, key, value *yaml.Node) {
 		keys[field] = key
+		if field == dubboWeight && side == Provider {
+			c.droppedWeight(key, service, value)
+			return
+		}
 		switch {
 		case value.Kind != yaml.ScalarNode:
 			c.fault(key, Fault{
@@ -323,6 +331,12 @@ func (c *dubboChecker) params(side Side, service string, n *yaml.Node) Service {
 		c.warn("%s", w)
 	}
 	return parsed.Service
+}
+
+// droppedWeight tells of a service's own weight, which reaches nobody.
+func (c *dubboChecker) droppedWeight(key *yaml.Node, service string, value *yaml.Node) {
+	c.warn("%s service=%s weight=%s is dropped by dubbo-go, which publishes that of the whole provider; write %s below params:",
+		c.at(key), service, value.Value, WeightKey)
 }
 
 // ours reports whether a param is, or looks like, one of Weir's.

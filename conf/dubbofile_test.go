@@ -189,6 +189,27 @@ func TestCheckDubboWarnings(t *testing.T) {
 	}, r.Warnings)
 }
 
+// dubbo-go publishes the weight of the whole provider and drops a service's own.
+func TestADubboWeightIsDropped(t *testing.T) {
+	r := CheckDubbo("f", []byte(`dubbo:
+  provider:
+    services:
+      A:
+        interface: a.B
+        weight: 50
+        methods: [{name: m, weight: 3}]
+        params: {weight: 7, weir.weight: 9}
+  consumer:
+    references:
+      C: {interface: c.D, params: {weight: 5}}
+`))
+	assert.Empty(t, r.Faults)
+	assert.Equal(t, []string{
+		"f:6 service=a.B weight=50 is dropped by dubbo-go, which publishes that of the whole provider; write weir.weight below params:",
+		"f:8 service=a.B weight=7 is dropped by dubbo-go, which publishes that of the whole provider; write weir.weight below params:",
+	}, r.Warnings)
+}
+
 // The section in dubbo's config-map is in force, and nobody checked it before
 // the program started.
 func TestRegression_SectionInConfigMap(t *testing.T) {

@@ -50,6 +50,8 @@ type Effective struct {
 	Breaker BreakerPolicy
 	// Fallback is what answers for calls of a consumer.
 	Fallback FallbackPolicy
+	// Weight is what a provider tells its consumers, nil when no source says anything.
+	Weight *int
 	// RetryRefused is the ratio of the reference.
 	RetryRefused float64
 	// Stats is nil when no source says anything.

@@ -28,8 +28,8 @@ var later = []string{"accepts", "connections", "lazy"}
 // like a misspelling.
 var neighbours = []string{"broker", "failback", "slow", "low"}
 
-// replaced are dubbo-go's own limit keys, and what to do about each.
-var replaced = map[string]string{
+// dubboLimits are dubbo-go's own limit keys, and what to do about each.
+var dubboLimits = map[string]string{
 	"execute.limit":                  "use " + ExecutesKey,
 	"execute.limit.rejected.handler": noHandler,
 	"tps.limiter":                    "use " + TPSKey,
@@ -49,7 +49,7 @@ const (
 
 // claimed reports whether a name that is not in the table could only be Weir's.
 func claimed(name string) bool {
-	if replaced[name] != "" || strings.HasPrefix(name, dubboLimit) {
+	if dubboLimits[name] != "" || strings.HasPrefix(name, dubboLimit) {
 		return false
 	}
 	return slices.ContainsFunc(families, func(family string) bool { return strings.HasPrefix(name, family) })
@@ -57,7 +57,7 @@ func claimed(name string) bool {
 
 // insteadOf says what to do about one of dubbo-go's own keys, "" for no such key.
 func insteadOf(flat, method string) string {
-	instead := replaced[flat]
+	instead := dubboLimits[flat]
 	if flat == "execute.limit" && method == "" {
 		// dubbo-go counts all methods together there.
 		instead += " with " + ExecutesScopeKey + ": " + string(ScopeService)
@@ -82,7 +82,7 @@ func (p *paramsParser) foreign(method, full, flat, value string) {
 		p.warn("%s=%s is dubbo-go's own limit: a call it refuses looks like an empty success on the dubbo protocol; %s", full, value, instead)
 		return
 	case strings.HasPrefix(flat, TPSKey+"."):
-		p.warn("%s=%s has no effect on a %s; %s", full, value, p.side, replaced["tps.limiter"])
+		p.warn("%s=%s has no effect on a %s; %s", full, value, p.side, dubboLimits["tps.limiter"])
 		return
 	}
 	for _, name := range later {

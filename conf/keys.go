@@ -75,6 +75,7 @@ const (
 	BreakerModeKey              = "breaker.mode"
 	FallbackKey                 = "fallback"
 	FallbackOnKey               = "fallback.on"
+	WeightKey                   = "weir.weight"
 	RetryRefusedKey             = "weir.retry-refused"
 	StatsKey                    = "weir.stats"
 	BusinessErrorsKey           = "weir.business-errors"
@@ -167,7 +168,7 @@ var (
 )
 
 // keys is the table of all settings that stand at a level.
-var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, flowKeys, bulkheadKeys, breakerKeys, fallbackKeys, otherKeys)
+var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, flowKeys, bulkheadKeys, breakerKeys, fallbackKeys, weightKeys, otherKeys)
 
 // otherKeys are about tries on another instance and about statistics.
 var otherKeys = []*key{

@@ -111,6 +111,10 @@ type Config struct {
 	Mode Mode
 	// AutoChain tells whether the filters are put into every chain; nil means yes.
 	AutoChain *bool
+	// Replace names dubbo-go's extensions under which Weir's own are put: the load
+	// balances leastactive, shortestresponse and p2c, the filters execute and tps of
+	// providers and active of consumers. nil is not set, an empty list is none.
+	Replace []string
 	// OnError tells what a fault found at export or refer does.
 	OnError OnError
 	// Provider and Consumer are the two sides.
@@ -151,6 +155,9 @@ type Policies struct {
 	Breaker *Breaker
 	// Fallback answers calls that were refused or failed. Consumers only.
 	Fallback *Fallback
+	// Weight is the share of the calls that a provider is to get, in proportion to the
+	// weights of others; 0 is none, and nil is not set. Providers only.
+	Weight *int
 	// RetryRefused is the share of calls that may be refused a second time by
 	// another instance, 0 to 1; 0 turns such tries off. Consumers only.
 	RetryRefused *float64

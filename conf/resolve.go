@@ -41,6 +41,9 @@ func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, par
 	e := Effective{RetryRefused: DefaultRetryRefused}
 	if side == Provider {
 		r.executes(&e)
+		var p Policies
+		r.apply(&e, WeightKey, &p, anywhere)
+		e.Weight = p.Weight
 	} else {
 		var p Policies
 		if r.apply(&e, RetryRefusedKey, &p, atService|atDefaults) {

@@ -28,6 +28,7 @@ func Schema() []byte {
 	root := map[string]any{
 		"mode":          withDoc(enumSchema(modeNames), "Holds for all guards: refuse, only count what would be refused, or nothing.", string(Enforce)),
 		"auto-chain":    withDoc(booleanSchema(), "Whether Weir's filters are put into every user service's and reference's chain.", "true"),
+		replaceKey:      replaceSchema(),
 		"on-error":      withDoc(enumSchema([]string{string(Fail), string(Warn)}), "What a fault found at export or refer does.", string(Fail)),
 		"retry-refused": keyRef(keyNamed(RetryRefusedKey)),
 		"provider":      sideSchema(Provider),
@@ -223,6 +224,13 @@ func listSchema(k *key) map[string]any {
 		}}},
 		placeholder("^" + word + "( *, *" + word + ")*$"),
 	}}
+}
+
+// replaceSchema is a list that may be empty.
+func replaceSchema() map[string]any {
+	s := listSchema(replaceList)
+	delete(s["anyOf"].([]any)[0].(map[string]any), "minItems")
+	return withDoc(s, "dubbo-go's extensions under whose names Weir's own are put: load balances and filters.", "none")
 }
 
 // durationPattern is the form of a duration as Go writes it. Its range is more

@@ -297,6 +297,8 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 		"weir: {mode: on}", "weir: {mode: }", "weir: {mode: [off]}", "weir: {auto-chain: maybe}", "weir: {auto-chain: true}", "weir: {auto-chain: 0}", "weir: {auto-chain: 2}",
 		"weir: {on-error: fail}", "weir: {on-error: panic}", "weir: {retry-refused: 0.5}", "weir: {retry-refused: 2}", "weir: {nonsense: 1}", "weir: []", "weir: 5", "weir: on",
 		"weir.mode: off", "weir.x: {}", "weird: 1",
+		"weir: {replace: [leastactive, execute]}", "weir: {replace: []}", "weir: {replace: 'execute, tps'}", "weir: {replace: execute}", "weir: {replace: ['${E:active}', p2c]}", "weir: {replace: '${E:active}'}",
+		"weir: {replace: }", "weir: {replace: ''}", "weir: {replace: [execute, execute]}", "weir: {replace: [Execute]}", "weir: {replace: [random]}", "weir: {replace: {execute: true}}", "weir: {replace: [1]}", "weir: {replace: true}", "weir: {replace: ['']}", "weir: {replace: [[tps]]}",
 		"weir: {provider: {services: {a.B: 5}}}", "weir: {provider: {services: [a.B]}}", "weir: {provider: {services: {a.B: {methods: [m]}}}}", "weir: {provider: {services: {a.B: {methods: {m: 5}}}}}",
 		"weir: {provider: {methods: {}}}", "weir: {provider: {services: {a.B: {services: {}}}}}", "weir: {provider: {services: {a.B: {methods: {m: {methods: {}}}}}}}",
 		"weir: {provider: {executes: {}}}", "weir: {provider: {executes: {limit: 3, scope: method, mode: off}}}", "weir: {provider: {executes: {limit: x}}}", "weir: {provider: {executes: {limit: {}}}}",

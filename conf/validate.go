@@ -31,6 +31,15 @@ func (c *Config) Checked(source string) (*Config, []Fault) {
 	if c.AutoChain != nil {
 		out.AutoChain = Of(*c.AutoChain)
 	}
+	if c.Replace != nil {
+		names, err := checkReplace(c.Replace)
+		if err != nil {
+			f := Fault{Source: source, Key: replaceKey, Value: replaceText(c.Replace), Allowed: replaceList.allowed}
+			f.because(err, "")
+			v.faults = append(v.faults, f)
+		}
+		out.Replace = names
+	}
 	if c.Mode != "" {
 		if _, err := parseOneOf(string(c.Mode), Enforce, Observe, Off); err != nil {
 			v.faults = append(v.faults, Fault{Source: source, Key: "mode", Value: string(c.Mode), Allowed: allowedMode})
@@ -167,6 +176,9 @@ func (c *Config) settings() map[settingKey]string {
 	}
 	root("mode", string(c.Mode))
 	root("on-error", string(c.OnError))
+	if c.Replace != nil {
+		root(replaceKey, replaceText(c.Replace))
+	}
 	if c.AutoChain != nil {
 		root("auto-chain", fmt.Sprint(*c.AutoChain))
 	}
@@ -220,6 +232,9 @@ func Differences(v *View, side Side, service ServiceKey, protocolA string, a *Se
 			say := (*Service).say
 			if method != "" && (slices.Contains(budgetKeys, k.name) || slices.Contains(flowBudgetKeys, k.name)) {
 				say = (*Service).sayOwn // its own budget, or the one that all share
+			}
+			if k.name == WeightKey {
+				continue // each protocol's URL has its own
 			}
 			va, own := say(a, k, method)
 			vb, ownB := say(b, k, method)

@@ -112,6 +112,9 @@ func TestCheckedSharesNothing(t *testing.T) {
 
 // spoil writes through every pointer.
 func spoil(p *Policies) {
+	if p.Weight != nil {
+		*p.Weight = 999
+	}
 	if p.Executes != nil {
 		if p.Executes.Limit != nil {
 			*p.Executes.Limit = 999
@@ -248,6 +251,7 @@ func TestDifferences(t *testing.T) {
 	}
 	none := params(t)
 	five := params(t, "executes", "5")
+	assert.Empty(t, differ(params(t, "weir.weight", "5"), params(t, "weir.weight", "6", "methods.m.weir.weight", "0")), "each protocol's URL has its own")
 	assert.Empty(t, differ(none, none))
 	assert.Empty(t, differ(five, params(t, "executes", "5")))
 	assert.Equal(t, []string{

@@ -778,6 +778,8 @@ func TestValuesInCode(t *testing.T) {
 		{BreakerModeKey, "on", Policies{Breaker: &Breaker{Mode: "on"}}},
 		{FallbackKey, "a b", Policies{Fallback: &Fallback{Name: "a b"}}},
 		{FallbackOnKey, "breaker,x", Policies{Fallback: &Fallback{On: []string{"breaker", "x"}}}},
+		{WeightKey, "-1", Policies{Weight: Of(-1)}},
+		{WeightKey, "2147483648", Policies{Weight: Of(1 << 31)}},
 		{RetryRefusedKey, "NaN", Policies{RetryRefused: Of(math.NaN())}},
 		{RetryRefusedKey, "+Inf", Policies{RetryRefused: Of(math.Inf(1))}},
 		{RetryRefusedKey, "-0.1", Policies{RetryRefused: Of(-0.1)}},

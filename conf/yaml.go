@@ -164,7 +164,7 @@ func (p *yamlParser) eachField(n *yaml.Node, at where, key string, f func(name s
 	})
 }
 
-var rootNames = []string{"mode", "auto-chain", "on-error", "retry-refused", "provider", "consumer"}
+var rootNames = []string{"mode", "auto-chain", replaceKey, "on-error", "retry-refused", "provider", "consumer"}
 
 func (p *yamlParser) root(n *yaml.Node) {
 	var global Policies
@@ -183,6 +183,8 @@ func (p *yamlParser) root(n *yaml.Node) {
 				}
 				return err
 			})
+		case replaceKey:
+			p.replace(value)
 		case "on-error":
 			p.scalar(value, where{}, name, allowedOnError, func(s string) (err error) {
 				p.cfg.OnError, err = parseOneOf(s, Fail, Warn)

@@ -33,6 +33,7 @@ const full = `dubbo:
 weir:
   mode: observe
   auto-chain: false
+  replace: [leastactive, execute]
   on-error: warn
   retry-refused: 0.2
   provider:
@@ -44,9 +45,10 @@ weir:
         executes: {limit: 20, scope: service, mode: enforce}
         business-errors: failure
         actives: 8
+        weight: 50
         tps: {rate: 200/1s, algorithm: bucket, burst: 50, mode: observe}
         methods:
-          SayHello: {executes: 10, executes.mode: observe, tps: {limit: 30, interval: 1m}}
+          SayHello: {executes: 10, executes.mode: observe, weight: 0, tps: {limit: 30, interval: 1m}}
           sayBye:
             executes: -1
             stats: false
@@ -65,17 +67,17 @@ weir:
 
 func fullConfig() *Config {
 	return &Config{
-		Mode: Observe, AutoChain: Of(false), OnError: Warn,
+		Mode: Observe, AutoChain: Of(false), Replace: []string{"leastactive", "execute"}, OnError: Warn,
 		Provider: Section{
 			Policies: Policies{Executes: &Executes{Limit: Of(100), Scope: ScopeProtocol}, Stats: Of(true)},
 			Services: map[string]Service{
 				"greet.GreetService": {
 					Policies: Policies{
-						Executes: &Executes{Limit: Of(20), Scope: ScopeService, Mode: Enforce}, BusinessErrors: ErrorsAsFailure, Actives: &Actives{Limit: Of(8)},
+						Executes: &Executes{Limit: Of(20), Scope: ScopeService, Mode: Enforce}, BusinessErrors: ErrorsAsFailure, Actives: &Actives{Limit: Of(8)}, Weight: Of(50),
 						TPS: &TPS{Limit: Of(200), Interval: Of(time.Second), Algorithm: AlgorithmBucket, Burst: Of(50), Mode: Observe},
 					},
 					Methods: map[string]Policies{
-						"sayHello": {Executes: &Executes{Limit: Of(10), Mode: Observe}, TPS: &TPS{Limit: Of(30), Interval: Of(time.Minute)}},
+						"sayHello": {Executes: &Executes{Limit: Of(10), Mode: Observe}, TPS: &TPS{Limit: Of(30), Interval: Of(time.Minute)}, Weight: Of(0)},
 						"sayBye":   {Executes: &Executes{Limit: Of(-1)}, Stats: Of(false)},
 					},
 				},
@@ -197,10 +199,10 @@ func TestParseYAMLFaults(t *testing.T) {
 		{"map as a key", under(" {mode: x}: off\n"), "f:2 key=weir value=\"off\": a map as a key; allowed: a name"},
 
 		// Unknown keys, with a hint.
-		{"root", under(" moed: off\n"), "f:2 key=moed value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, on-error, retry-refused, provider, consumer"},
-		{"root case", under(" Mode: off\n"), "f:2 key=Mode value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, on-error, retry-refused, provider, consumer"},
-		{"root unlike any", under(" speed: 3\n"), "f:2 key=speed value=\"3\": unknown key; allowed: mode, auto-chain, on-error, retry-refused, provider, consumer"},
-		{"services at the root", under(" services: {}\n"), "f:2 key=services: unknown key; allowed: mode, auto-chain, on-error, retry-refused, provider, consumer"},
+		{"root", under(" moed: off\n"), "f:2 key=moed value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
+		{"root case", under(" Mode: off\n"), "f:2 key=Mode value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
+		{"root unlike any", under(" speed: 3\n"), "f:2 key=speed value=\"3\": unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
+		{"services at the root", under(" services: {}\n"), "f:2 key=services: unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
 		{"side", under(" provider: {excutes: 3}\n"), "f:2 side=provider key=excutes value=\"3\": unknown key; allowed: did you mean executes? all: " + providerSection + ", services"},
 		{"methods at a side", under(" provider: {methods: {}}\n"), "f:2 side=provider key=methods: unknown key; allowed: " + providerSection + ", services"},
 		{"service", under(" provider: {services: {a.B: {method: {}}}}\n"), "f:2 side=provider service=a.B key=method: unknown key; allowed: did you mean methods? all: " + providerSection + ", methods"},
@@ -212,7 +214,7 @@ func TestParseYAMLFaults(t *testing.T) {
 		{"prefix of params", under(" provider: {weir.stats: true}\n"), "f:2 side=provider key=weir.stats value=\"true\": unknown key; allowed: " + providerSection + ", services"},
 		{"flat method", under(" provider: {services: {a.B: {methods.m.executes: 3}}}\n"), "f:2 side=provider service=a.B key=methods.m.executes value=\"3\": unknown key; allowed: " + providerSection + ", methods"},
 		{"one of later versions", under(" provider: {accepts: 3}\n"), "f:2 side=provider key=accepts value=\"3\": unknown key; allowed: " + providerSection + ", services"},
-		{"of several lines", under(" \"mo\\nde\": off\n"), "f:2 key=\"mo\\nde\" value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, on-error, retry-refused, provider, consumer"},
+		{"of several lines", under(" \"mo\\nde\": off\n"), "f:2 key=\"mo\\nde\" value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
 
 		{"part of actives", under(" consumer: {actives: {limits: 3}}\n"), "f:2 side=consumer key=actives.limits value=\"3\": unknown key; allowed: did you mean actives.limit? all: actives.wait, actives.mode, actives.limit"},
 		{"part of actives on a provider", under(" provider: {actives: {max: 3}}\n"), "f:2 side=provider key=actives.max value=\"3\": unknown key; allowed: actives.limit"},

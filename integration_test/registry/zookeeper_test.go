@@ -76,6 +76,48 @@ func TestAProviderAsksForCallersInZooKeeper(t *testing.T) {
 	t.Run("by_application", func(t *testing.T) { asks(t, zookeeper(true)) })
 }
 
+func TestAWeightInZooKeeper(t *testing.T) {
+	t.Run("by_interface", func(t *testing.T) { weighs(t, zookeeper(false), true, false) })
+	t.Run("by_application", func(t *testing.T) { weighs(t, zookeeper(true), true, true) })
+}
+
+// dubbo's own balancers go by what a provider says: one that is drained gets no calls.
+// By application they learn of methods' weights only.
+func TestDubboSendsNothingToADrainedProviderInZooKeeper(t *testing.T) {
+	for name, byApplication := range map[string]bool{"by_interface": false, "by_application": true} {
+		for _, protocol := range harness.Protocols {
+			t.Run(name+"/"+protocol, func(t *testing.T) {
+				weights := func(sayHello, echo string) map[string]string {
+					if byApplication {
+						return map[string]string{"methods.SayHello.weir.weight": sayHello, "methods.Echo.weir.weight": echo}
+					}
+					return map[string]string{"weir.weight": sayHello, "methods.Echo.weir.weight": echo}
+				}
+				d := declaring{protocol: protocol, group: harness.NewGroup(), params: weights("0", "100")}
+				drained, _ := zookeeper(byApplication)(t, d)
+				d.params = weights("100", "0")
+				other, dial := zookeeper(byApplication)(t, d)
+				c := dial(nil)
+				harness.Eventually(t, "the consumer has heard of both", func() bool {
+					_, _ = c.SayHello(background, "x")
+					_, _ = c.Echo(background, "x")
+					return other.Stats("SayHello").Total > 0 && drained.Stats("Echo").Total > 0
+				})
+				before, elsewhere := drained.Stats("SayHello").Total, other.Stats("Echo").Total
+				for range 50 {
+					_, err := c.SayHello(background, "x")
+					require.NoError(t, err)
+					_, err = c.Echo(background, "x")
+					require.NoError(t, err)
+				}
+				require.Equal(t, before, drained.Stats("SayHello").Total)
+				require.Equal(t, elsewhere, other.Stats("Echo").Total)
+				runtime.KeepAlive(c)
+			})
+		}
+	}
+}
+
 func TestConsumersFollowWhatAProviderDeclaresInZooKeeper(t *testing.T) {
 	for name, byApplication := range map[string]bool{"by_interface": false, "by_application": true} {
 		for _, protocol := range harness.Protocols {

@@ -162,6 +162,9 @@ func (p *Processor) settle(view *conf.View, side conf.Side, service conf.Service
 	}
 	for name, value := range view.DeclareParams(service, methods, params) {
 		former, had := params[name]
+		if conf.DubboWeight(name) && former != "" && former != "0" && former != value {
+			p.runtime.Warn(fmt.Sprintf("service=%s side=%s %s=%s is dubbo-go's and gives way to %s, which makes it %s", service, side, name, former, conf.WeightKey, value))
+		}
 		declared[name] = guard.Declared{Value: value, Former: former, Had: had}
 		u.SetParam(name, value)
 	}

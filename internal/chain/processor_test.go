@@ -25,6 +25,8 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
 	"dubbo.apache.org/dubbo-go/v3/filter"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -100,6 +102,11 @@ func faults(t *testing.T, f func()) (e *conf.Error) {
 	}()
 	f()
 	return nil
+}
+
+// call makes one call through the umbrella of a side.
+func call(rt *guard.Runtime, side conf.Side, u *common.URL, method string) {
+	guard.New(rt, side).Invoke(context.Background(), base.NewBaseInvoker(u), invocation.NewRPCInvocation(method, nil, map[string]any{}))
 }
 
 func TestAServiceIsPutUnderItsGuards(t *testing.T) {
