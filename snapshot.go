@@ -173,7 +173,7 @@ type BalanceState struct {
 	Reference uint64 `json:"reference"`
 	// Balancers are the names of the load balances that have chosen for it.
 	Balancers []string `json:"balancers"`
-	// Providers are those that calls were last chosen from.
+	// Providers are those that calls were chosen from and that have not left since.
 	Providers []BalancedProvider `json:"providers"`
 }
 

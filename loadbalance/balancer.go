@@ -113,13 +113,24 @@ func (b *Balancer) pick(v *view, s *pick.Set) int {
 	case peers.Troubled():
 		now := guard.Now()
 		peers.Settle(now)
-		return b.choose(s, now, nil)
+		return b.pickClaimed(s, now)
 	case !b.timed:
 		return b.choose(s, 0, nil)
 	case b.all:
 		return b.choose(s, guard.Now(), nil)
 	}
 	return b.choose(s, peers.Recent(), nil)
+}
+
+// pickClaimed chooses where somebody is, or was, to be avoided. Where all are it takes
+// what comes.
+func (b *Balancer) pickClaimed(s *pick.Set, now time.Duration) (i int) {
+	for range maxUnavailable {
+		if i = b.choose(s, now, nil); s.Member(i).Claim(now) {
+			break
+		}
+	}
+	return i
 }
 
 // available is the chosen one, or another where that has no connection. dubbo would look
@@ -131,7 +142,7 @@ func (b *Balancer) available(s *pick.Set, i int, invokers []base.Invoker) base.I
 		}
 		now := guard.Now()
 		s.Member(i).Avoid(now + unavailableFor)
-		i = b.choose(s, now, nil)
+		i = b.pickClaimed(s, now)
 	}
 	return invokers[i]
 }

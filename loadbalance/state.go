@@ -31,7 +31,8 @@ type State struct {
 	Reference uint64
 	// Balancers are the names of those that have chosen for it, sorted.
 	Balancers []string
-	// Providers are those that calls were last chosen from, sorted by address.
+	// Providers are those that calls were chosen from and that have not left since,
+	// sorted by address.
 	Providers []ProviderState
 }
 
@@ -83,10 +84,14 @@ func (r *reference) state(now time.Duration) State {
 	r.mu.Lock()
 	s.Balancers = slices.Sorted(maps.Keys(r.names))
 	for _, views := range r.methods {
-		set := views[0].set.Load()
-		for i := range set.Len() {
-			instance := set.Member(i).Instance
-			providers[instance] = ProviderState{Weight: set.Weight(i), Score: set.Load(i)}
+		for _, v := range slices.Backward(views) { // of one that is in several, what was used last holds
+			set := v.set.Load()
+			for i, invoker := range v.invokers {
+				if invoker.GetURL() == nil {
+					continue // dubbo has destroyed it
+				}
+				providers[set.Member(i).Instance] = ProviderState{Weight: set.Weight(i), Score: set.Load(i)}
+			}
 		}
 	}
 	r.mu.Unlock()

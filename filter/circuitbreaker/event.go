@@ -191,6 +191,7 @@ func (t *teller) tellBalancer(site guard.Site) {
 		return
 	}
 	r := site.Record()
+	r.Manage(site.Policy.Breaker.Mode != conf.Observe)
 	if site.Policy.Breaker.Mode == conf.Observe {
 		r.Welcome()
 		r = nil
@@ -206,7 +207,7 @@ func (t *teller) balance(ev breaker.Event) {
 	case ev.To == breaker.Closed:
 		r.Welcome()
 	case ev.To == breaker.HalfOpen:
-		r.Avoid(ev.At + probingFor) // until the probe ends
+		r.Hold(ev.At)
 	case ev.Cause.Reason == breaker.Forced:
 		r.Avoid(ev.At + forcedFor)
 	default:
@@ -214,16 +215,22 @@ func (t *teller) balance(ev breaker.Event) {
 	}
 }
 
-// welcomeProbe has the balancer send another probe, now that one has ended.
-func (t *teller) welcomeProbe(state breaker.State) {
-	if r := t.record.Load(); r != nil && state == breaker.HalfOpen {
+// tried has the balancer go on after the end of a call, where that was the one that tried
+// the instance: with all of them, or with another probe.
+func (t *teller) tried(b *breaker.Breaker, now time.Duration) {
+	r := t.record.Load()
+	if r == nil || !r.Claimed() {
+		return
+	}
+	switch b.Stats(now).State {
+	case breaker.Closed:
 		r.Welcome()
+	case breaker.HalfOpen:
+		r.Try(now)
 	}
 }
 
 const (
-	// probingFor is after what time the balancer tries another probe while one hangs.
-	probingFor = time.Second
 	// forcedFor is for how long nobody asks one that is held open, if nothing changes.
 	forcedFor = 365 * 24 * time.Hour
 )

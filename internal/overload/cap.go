@@ -141,7 +141,7 @@ func (c *Cap) examine(now time.Duration) *Verdict {
 }
 
 // setAsideLocked sets aside what runs for too long. It reports whether a slot came back.
-func (c *Cap) setAsideLocked(now time.Duration) (any bool) {
+func (c *Cap) setAsideLocked(now time.Duration) (back bool) {
 	if c.rules.EntryTimeout == 0 {
 		return false
 	}
@@ -160,11 +160,11 @@ func (c *Cap) setAsideLocked(now time.Duration) (any bool) {
 		}
 		c.running.Release()
 		c.overdue.Add(1)
-		any = true
+		back = true
 		c.noteLocked(Event{Kind: Overdue, At: now, Age: now - began(word), Caller: deref(by)})
 		return true
 	})
-	return any
+	return back
 }
 
 // expandLocked doubles the cap, or tells why not.

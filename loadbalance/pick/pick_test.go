@@ -18,6 +18,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -352,12 +353,66 @@ func TestTroubles(t *testing.T) {
 	assert.True(t, peers.Troubled())
 	assert.Equal(t, time.Minute, a.AvoidedFor(noon+59*time.Minute))
 	peers.Settle(noon + time.Hour)
+	assert.True(t, peers.Troubled(), "those that come now are let in one by one")
+	peers.Settle(noon + time.Hour + pick.Horizon)
 	assert.False(t, peers.Troubled())
 	// Whoever chooses without a clock then goes by what runs alone.
 	s := pick.NewSet([]pick.Candidate{{Record: a, Weight: 1}, {Record: peers.Instance("b").Record("M"), Weight: 1}})
 	a.Begin()
 	for range 100 {
 		assert.Equal(t, 1, pick.LeastActive(s, 0, nil))
+	}
+}
+
+// When an instance is no longer to be avoided one call tries it, and the others follow
+// when that has succeeded.
+func TestClaims(t *testing.T) {
+	var peers pick.Peers
+	r := peers.Instance("a").Record("M")
+	assert.True(t, r.Claim(noon))
+	r.Avoid(noon + time.Second)
+	assert.False(t, r.Claim(noon))
+	now := noon + time.Second
+	assert.True(t, r.Claim(now))
+	assert.True(t, r.Claimed())
+	assert.Greater(t, r.AvoidedFor(now), time.Duration(0))
+	r.Succeeded()
+	assert.False(t, r.Claimed())
+	assert.True(t, r.Claim(now))
+	assert.True(t, r.Claim(now))
+
+	// One that does not come back keeps the others away for a second.
+	r.Avoid(now + time.Second)
+	now += 2 * time.Second
+	assert.True(t, r.Claim(now))
+	now += time.Second
+	assert.LessOrEqual(t, r.AvoidedFor(now), time.Duration(1))
+	assert.True(t, r.Claim(now+1))
+
+	// Where a circuit breaker manages it a call that succeeds is not enough.
+	r.Manage(true)
+	r.Hold(now)
+	r.Succeeded()
+	assert.True(t, r.Claimed())
+	r.Try(now)
+	assert.True(t, r.Claim(now))
+	assert.True(t, r.Claimed())
+	r.Welcome()
+	assert.False(t, r.Claimed())
+	var first atomic.Int64
+	for range 100 {
+		first.Store(0)
+		r.Try(now)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if r.Claim(now) {
+					first.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		assert.EqualValues(t, 1, first.Load())
 	}
 }
 
