@@ -52,8 +52,9 @@ type Set struct {
 	avoids bool
 	// draw is by which index and by which chance [TwoChoices] draws, nil for evenly.
 	draw []alias
-	// fastest is the shortest response time that was met when all were looked at last.
-	fastest measure
+	// fastest and usual are the shortest response time and the mean that were met when all
+	// were looked at last, 0 for none.
+	fastest, usual measure
 }
 
 // member is a candidate as it is compared.
