@@ -15,8 +15,6 @@
 package circuitbreaker
 
 import (
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/breaker"
+	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/loadbalance/pick"
 )
 
@@ -59,82 +58,22 @@ type Event struct {
 	At time.Time `json:"at"`
 }
 
-// queued is how many events wait for a subscriber that is slow. The oldest are
-// dropped for those that come then.
-const queued = 1024
-
-type subscription struct {
+// told is an event of a runtime's breaker.
+type told struct {
 	runtime *guard.Runtime
-	events  chan Event
-	gone    chan struct{}
+	Event
 }
 
-var subscriptions struct {
-	sync.Mutex
-	list []*subscription // replaced, never changed
-}
+var hub = notify.Hub[told]{Panicked: func(fault any) {
+	logger.Errorf("[Weir][%s] a subscriber to changes of state panicked: %v", Policy, fault)
+}}
 
 // Subscribe has f told of every change of state of a runtime's breakers: those of
 // one breaker in their order, one after another on a goroutine of the
 // subscription's own, so that f may take its time, use everything and panic. stop
 // ends it; an event that f is being told of is not waited for.
 func Subscribe(rt *guard.Runtime, f func(Event)) (stop func()) {
-	s := &subscription{runtime: rt, events: make(chan Event, queued), gone: make(chan struct{})}
-	subscriptions.Lock()
-	subscriptions.list = append(slices.Clip(subscriptions.list), s)
-	subscriptions.Unlock()
-	go s.run(f)
-	return sync.OnceFunc(func() {
-		subscriptions.Lock()
-		defer subscriptions.Unlock()
-		subscriptions.list = slices.DeleteFunc(slices.Clone(subscriptions.list), func(o *subscription) bool { return o == s })
-		close(s.gone)
-	})
-}
-
-func (s *subscription) run(f func(Event)) {
-	for {
-		select {
-		case <-s.gone:
-			return
-		default:
-		}
-		select {
-		case <-s.gone:
-			return
-		case e := <-s.events:
-			s.tell(f, e)
-		}
-	}
-}
-
-func (s *subscription) tell(f func(Event), e Event) {
-	returned := false
-	defer func() {
-		if fault := recover(); fault != nil {
-			logger.Errorf("[Weir][%s] a subscriber to changes of state panicked: %v", Policy, fault)
-			return
-		}
-		if !returned {
-			go s.run(f) // it has ended its goroutine
-		}
-	}()
-	f(e)
-	returned = true
-}
-
-func (s *subscription) queue(e Event) {
-	for {
-		select {
-		case s.events <- e:
-			return
-		default:
-		}
-		select {
-		case <-s.events:
-		default:
-		}
-	}
+	return hub.Subscribe(func(e told) bool { return e.runtime == rt }, func(e told) { f(e.Event) })
 }
 
 // teller makes events of what a breaker tells. The core has one told at a time.
@@ -172,14 +111,7 @@ func (t *teller) tell(ev breaker.Event) {
 	if c := t.changes.Load(); c != nil {
 		c.entered[ev.To].Add(1)
 	}
-	subscriptions.Lock()
-	list := subscriptions.list
-	subscriptions.Unlock()
-	for _, s := range list {
-		if s.runtime == t.key.runtime {
-			s.queue(e)
-		}
-	}
+	hub.Publish(told{t.key.runtime, e})
 	t.balance(ev)
 	t.log(ev, e)
 }
