@@ -151,6 +151,8 @@ type Policies struct {
 	Flow *Flow
 	// Bulkhead keeps running calls in compartments, on either side.
 	Bulkhead *Bulkhead
+	// Overload caps running calls with a cap that breathes, on either side.
+	Overload *Overload
 	// Breaker breaks off calls to what fails or is slow, on either side.
 	Breaker *Breaker
 	// Fallback answers calls that were refused or failed. Consumers only.

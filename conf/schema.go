@@ -153,6 +153,11 @@ func keySchema(k *key) map[string]any {
 			map[string]any{"type": k.kind, "minimum": k.min, "maximum": k.max},
 			placeholder(numberPattern(k)),
 		}}
+	case "limit":
+		s = map[string]any{"anyOf": []any{
+			map[string]any{"type": "integer", "minimum": k.min, "maximum": k.max},
+			placeholder(`^(-?(0|[1-9][0-9]{0,9})|` + autoWord + `)$`),
+		}}
 	case "duration":
 		s = map[string]any{"anyOf": []any{
 			map[string]any{"type": "integer", "minimum": math.Ceil(k.min / 1e6), "maximum": math.Floor(k.max / 1e6)},
@@ -196,6 +201,8 @@ func numberPattern(k *key) string {
 		return `^(-?0|[1-9][0-9]{0,9})$`
 	case k.kind == "integer" && k.max == maxShort:
 		return `^([1-9][0-9]{0,2}|1000)$`
+	case k.kind == "integer" && k.max == maxExpand:
+		return `^([1-9]|1[0-6])$`
 	case k.kind == "integer":
 		return `^[1-9][0-9]{0,9}$`
 	case k.max == maxCold:
