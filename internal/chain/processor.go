@@ -104,6 +104,9 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	p.add(&faults, p.prepare())
 	view := p.runtime.Store.View()
 	faults = append(faults, p.replace(view)...)
+	if side == conf.Provider {
+		faults = append(faults, p.translate(service, u)...)
+	}
 	params := guard.OwnParamsOf(u)
 	parsed := conf.ParseParams(side, service.String(), params)
 	faults = append(faults, parsed.Faults...)
