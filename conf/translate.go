@@ -42,18 +42,22 @@ type Translation struct {
 // where it has tps. A key of Weir's that says the same of the service or of the same
 // method wins. params are not changed.
 func Translate(service string, params map[string]string, replaced []string) Translation {
-	execute, tps := slices.Contains(replaced, ReplaceExecute), slices.Contains(replaced, ReplaceTPS)
-	if !execute && !tps {
-		return Translation{}
-	}
 	t := translator{name: service, methods: map[string]*place{}, told: map[string]bool{}}
 	t.service = t.at("")
-	t.gather(params, func(flat string) bool {
-		return dubboLimits[flat] != "" && (execute && strings.HasPrefix(flat, executeLimit) || tps && strings.HasPrefix(flat, TPSKey+"."))
-	})
+	t.gather(params, func(flat string) bool { return ofReplaced(replaced, flat) })
 	t.executes()
 	t.tps()
 	return t.out
+}
+
+// ofReplaced reports whether a key is one of dubbo-go's that a replaced filter would
+// have read.
+func ofReplaced(replaced []string, flat string) bool {
+	name := ReplaceTPS
+	if strings.HasPrefix(flat, executeLimit) {
+		name = ReplaceExecute
+	}
+	return dubboLimits[flat] != "" && slices.Contains(replaced, name)
 }
 
 // On returns a copy of params with the translation made.
@@ -150,9 +154,13 @@ func (t *translator) gather(params map[string]string, wanted func(flat string) b
 		if params[name] == "" {
 			return // dubbo-go writes keys that nobody has set, too
 		}
+		alone := &place{method: method, dubbo: map[string]param{flat: {name, params[name]}}}
+		if method != "" && !isMethod(method) {
+			t.fault(alone, flat, fmt.Sprintf("there is no method named %q", method), methodsPrefix+"<Method>."+flat+" with "+allowedMethod)
+			return
+		}
 		if other, ok := spelled[MethodKey(method)]; ok && other != method {
-			twice := &place{method: method, dubbo: map[string]param{flat: {name, params[name]}}}
-			t.fault(twice, flat, "methods "+other+" and "+method+" are the same method", "one of them")
+			t.fault(alone, flat, "methods "+other+" and "+method+" are the same method", "one of them")
 			return
 		}
 		spelled[MethodKey(method)] = method
@@ -165,11 +173,6 @@ func (t *translator) each(f func(*place)) {
 	for _, folded := range slices.Sorted(maps.Keys(t.methods)) {
 		f(t.methods[folded])
 	}
-}
-
-// any reports whether f holds for the service or a method.
-func (t *translator) any(f func(*place) bool) bool {
-	return f(t.service) || slices.ContainsFunc(slices.Collect(maps.Values(t.methods)), f)
 }
 
 const (

@@ -17,7 +17,6 @@ package conf
 import (
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // dubbo-go's keys of its filter execute.
@@ -32,11 +31,14 @@ var allowedExecuteLimit = "a whole number from 1 to 2147483647, or -1 for no lim
 // together but those with a limit of their own, which it counts apart.
 func (t *translator) executes() {
 	dubbo := []string{executeLimit}
+	limited := map[*place]bool{} // by what dubbo-go's filter would do
 	limit := func(p *place) (n int64, ok bool) {
 		if !p.has(executeLimit) || t.givesWay(p, dubbo, ExecutesKey) {
 			return 0, false
 		}
-		return t.number(p, executeLimit, maxDubboLimit, allowedExecuteLimit)
+		n, ok = t.number(p, executeLimit, maxDubboLimit, allowedExecuteLimit)
+		limited[p] = n >= 0
+		return n, ok
 	}
 	_, own := t.service.own[ExecutesKey]
 	scope, scoped := t.service.own[ExecutesScopeKey]
@@ -71,15 +73,14 @@ func (t *translator) executes() {
 			t.take(m, dubbo, ExecutesKey, strconv.FormatInt(n, 10))
 		}
 	})
-	limited := func(p *place) bool {
-		return p.has(executeLimit) && !strings.HasPrefix(p.dubbo[executeLimit].value, "-")
-	}
-	if t.any(limited) {
-		t.handler(t.service, executeHandler)
-	}
+	some := limited[t.service]
 	t.each(func(m *place) {
-		if limited(m) || limited(t.service) {
+		some = some || limited[m]
+		if limited[m] || limited[t.service] {
 			t.handler(m, executeHandler)
 		}
 	})
+	if some {
+		t.handler(t.service, executeHandler)
+	}
 }

@@ -95,7 +95,7 @@ func (t *translator) withoutLimiter() {
 // budget translates the one of a place, and reports whether it limits anything.
 func (t *translator) budget(p *place) (limited bool) {
 	if t.givesWay(p, tpsBudget, ownBudget...) {
-		return true
+		return false
 	}
 	rate, rateOK := t.number(t.with(p, tpsLimitRate), tpsLimitRate, maxDubboLimit, allowedTPSRate)
 	interval, intervalOK := t.number(t.with(p, tpsLimitInterval), tpsLimitInterval, maxInterval.Milliseconds(), allowedTPSInterval)
