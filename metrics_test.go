@@ -24,6 +24,9 @@ import (
 	"testing"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -32,6 +35,7 @@ import (
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/metrics"
 	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/loadbalance"
 )
 
 // metricList is docs/metrics.json, which the dashboard and the alerts of
@@ -98,6 +102,15 @@ weir:
 	attackCall(consumer, u, "SayHello", func() {})
 	holdOne(t, provider, u, "SayHello")
 	attackCall(provider, u, "SayHello", func() {})
+
+	first, second := u.Clone(), u.Clone()
+	second.Location = "10.0.0.2:20000"
+	for _, u := range []*common.URL{first, second} {
+		u.SetAttribute(retry.AttributeKey, ref)
+	}
+	chosen := []base.Invoker{base.NewBaseInvoker(first), base.NewBaseInvoker(second)}
+	extension.GetLoadbalance(loadbalance.LeastActive).Select(chosen, invocation.NewRPCInvocation("SayHello", nil, nil))
+	defer runtime.KeepAlive(chosen)
 
 	reg := prometheus.NewPedanticRegistry()
 	require.NoError(t, reg.Register(metrics.New(rt)))

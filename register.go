@@ -31,6 +31,7 @@ import (
 	"github.com/weir-go/weir/filter/guard"
 	_ "github.com/weir-go/weir/filter/tpslimit" // registers its filter
 	"github.com/weir-go/weir/internal/chain"
+	_ "github.com/weir-go/weir/loadbalance" // registers its load balances
 )
 
 func init() {

@@ -30,6 +30,7 @@ import (
 	"github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/internal/breaker"
 	"github.com/weir-go/weir/internal/transport"
+	"github.com/weir-go/weir/loadbalance"
 	"github.com/weir-go/weir/rpcstatus"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 	"github.com/weir-go/weir/tps"
@@ -54,6 +55,8 @@ type State struct {
 	Limits []LimitState `json:"limits"`
 	// Breakers are those in force, sorted.
 	Breakers []BreakerState `json:"breakers"`
+	// Balances are those of the references that choose by one of Weir's load balances, sorted.
+	Balances []BalanceState `json:"balances"`
 	// ConfigErrors counts faults that were met while running.
 	ConfigErrors int64 `json:"configErrors"`
 	// LateResponses counts replies on the dubbo protocol that came after their
@@ -164,6 +167,42 @@ type BreakerState struct {
 	Unhealthy int `json:"unhealthy,omitempty"`
 }
 
+// BalanceState is what a reference goes by to choose among its providers.
+type BalanceState struct {
+	Service   string `json:"service"`
+	Reference uint64 `json:"reference"`
+	// Balancers are the names of the load balances that have chosen for it.
+	Balancers []string `json:"balancers"`
+	// Providers are those that calls were chosen from and that have not left since.
+	Providers []BalancedProvider `json:"providers"`
+}
+
+// BalancedProvider is a provider among those of a reference.
+type BalancedProvider struct {
+	Address string `json:"address"`
+	// Weight is what it has now, while it warms up; 0 is drained.
+	Weight int64 `json:"weight"`
+	// Inflight are the calls that run, and Picks those that were sent.
+	Inflight int64 `json:"inflight"`
+	Picks    int64 `json:"picks"`
+	// Score is (Inflight+1)/Weight, -1 where the weight is 0.
+	Score   float64          `json:"score"`
+	Methods []BalancedMethod `json:"methods,omitempty"`
+}
+
+// BalancedMethod is a method of such a provider.
+type BalancedMethod struct {
+	Method string `json:"method"`
+	// Response is the average response time where the load balance goes by that, 0 when
+	// it is not known; in nanoseconds when encoded.
+	Response time.Duration `json:"responseNanos"`
+	// Succeeding is the share of calls that succeed, 0 to 1: those that ended lately.
+	Succeeding float64 `json:"succeeding"`
+	// AvoidedFor is for how long it gets calls only where no other is left; in
+	// nanoseconds when encoded.
+	AvoidedFor time.Duration `json:"avoidedForNanos,omitempty"`
+}
+
 // Snapshot tells every effective setting and where it came from, and what was
 // counted. Calls go on meanwhile, so counts may be a few calls apart.
 func Snapshot() State { return snapshot(guard.Process()) }
@@ -193,6 +232,7 @@ func snapshot(rt *guard.Runtime) State {
 	})
 	s.Limits = append(s.Limits, limitStates(rt)...)
 	s.Breakers = breakerStates(rt)
+	s.Balances = balanceStates()
 	slices.SortFunc(s.Methods, func(a, b MethodState) int {
 		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
 			cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Reference, b.Reference))
@@ -203,6 +243,22 @@ func snapshot(rt *guard.Runtime) State {
 			cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Caller, b.Caller), cmp.Compare(a.Group, b.Group))
 	})
 	return s
+}
+
+func balanceStates() []BalanceState {
+	out := []BalanceState{}
+	for _, st := range loadbalance.States() {
+		b := BalanceState{Service: st.Service, Reference: st.Reference, Balancers: st.Balancers, Providers: []BalancedProvider{}}
+		for _, p := range st.Providers {
+			provider := BalancedProvider{Address: p.Address, Weight: p.Weight, Inflight: p.Inflight, Picks: p.Picks, Score: p.Score}
+			for _, m := range p.Methods {
+				provider.Methods = append(provider.Methods, BalancedMethod(m))
+			}
+			b.Providers = append(b.Providers, provider)
+		}
+		out = append(out, b)
+	}
+	return out
 }
 
 func breakerStates(rt *guard.Runtime) []BreakerState {

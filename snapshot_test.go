@@ -15,17 +15,24 @@
 package weir
 
 import (
+	"encoding/json"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/loadbalance"
 )
 
 // A snapshot shows every limit, whose it is, and what of it is used.
@@ -165,4 +172,29 @@ func TestSnapshotShowsTheBreakers(t *testing.T) {
 		require.Empty(t, snapshot(rt).Breakers)
 		runtime.KeepAlive(g)
 	})
+}
+
+func TestSnapshotShowsTheBalances(t *testing.T) {
+	none := conf.ParseParams(conf.Consumer, "", nil).Service
+	ref := retry.NewReference(&none)
+	var invokers []base.Invoker
+	for _, port := range []string{"1", "2"} {
+		u := common.NewURLWithOptions(common.WithInterface("snapshot.Balanced"), common.WithPath("snapshot.Balanced"), common.WithIp("10.0.0.1"),
+			common.WithPort(port), common.WithParamsValue(constant.WeightKey, "40"))
+		u.SetAttribute(retry.AttributeKey, ref)
+		invokers = append(invokers, base.NewBaseInvoker(u))
+	}
+	extension.GetLoadbalance(loadbalance.TwoChoices).Select(invokers, invocation.NewRPCInvocation("Get", nil, nil))
+	ref.Peers.Instance("10.0.0.1:2").Begin()
+	i := slices.IndexFunc(Snapshot().Balances, func(b BalanceState) bool { return b.Service == "snapshot.Balanced" })
+	require.GreaterOrEqual(t, i, 0)
+	b := Snapshot().Balances[i]
+	require.Equal(t, []string{"weir-p2c"}, b.Balancers)
+	require.Len(t, b.Providers, 2)
+	methods := []BalancedMethod{{Method: "get", Succeeding: 1}}
+	require.Equal(t, BalancedProvider{Address: "10.0.0.1:1", Weight: 40, Score: 1.0 / 40, Methods: methods}, b.Providers[0])
+	require.Equal(t, BalancedProvider{Address: "10.0.0.1:2", Weight: 40, Inflight: 1, Picks: 1, Score: 2.0 / 40, Methods: methods}, b.Providers[1])
+	_, err := json.Marshal(Snapshot())
+	require.NoError(t, err)
+	runtime.KeepAlive(invokers)
 }

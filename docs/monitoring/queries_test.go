@@ -142,9 +142,19 @@ func (c *checker) infer(expr parser.Expr) (set, error) {
 }
 
 func (c *checker) selector(e *parser.VectorSelector) (set, error) {
-	_, names, err := c.sample(e.Name)
-	if err != nil {
-		return nil, err
+	metrics := []string{e.Name}
+	for _, m := range e.LabelMatchers {
+		if e.Name == "" && m.Name == model.MetricNameLabel {
+			metrics = strings.Split(m.Value, "|")
+		}
+	}
+	names := set{}
+	for _, metric := range metrics {
+		_, of, err := c.sample(metric)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(names, of)
 	}
 	for _, m := range e.LabelMatchers {
 		if m.Name == model.MetricNameLabel {
@@ -295,6 +305,8 @@ func TestTheCheckerFindsWhatPrometheusLetsPass(t *testing.T) {
 		`sum(weir_inflight) / sum by (job) (weir_inflight)`:                      "never matches",
 		`weir_queue_wait_seconds`:                                                "no metric",
 		`ALERTS`:                                                                 "no metric",
+		`{__name__=~"weir_inflight|weir_limits"}`:                                `no metric "weir_limits"`,
+		`{__name__=~"weir_inflight|weir_limit", state="open"}`:                   "no label state",
 		`sum(weir_inflight`:                                                      "parse error",
 		`ceil(weir_inflight)`:                                                    "does not know",
 	} {
@@ -308,6 +320,7 @@ func TestTheCheckerFindsWhatPrometheusLetsPass(t *testing.T) {
 		`weir_queue_waiting / on (side, method) group_left weir_inflight`: "guard,instance,job,method,service,side",
 		`sum without (job) (weir_inflight)`:                               "instance,method,service,side",
 		`topk(3, sum by (mode) (weir_mode))`:                              "mode",
+		`{__name__=~"weir_mode|weir_balance_providers", mode=~".*"}`:      "instance,job,mode,service",
 	} {
 		got, err := c.labels(query)
 		require.NoError(t, err, query)

@@ -129,6 +129,10 @@ func (e *entry) unset(version uint64) {
 		return
 	}
 	e.version = version
+	if r := e.teller.record.Swap(nil); r != nil {
+		r.Manage(false)
+		r.Welcome()
+	}
 	_ = e.Update(e.Rules(), breaker.Free, guard.Now()) // its own rules are right
 	e.Reset(guard.Now())
 }

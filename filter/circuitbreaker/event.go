@@ -15,8 +15,6 @@
 package circuitbreaker
 
 import (
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/breaker"
+	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/loadbalance/pick"
 )
 
@@ -59,82 +58,22 @@ type Event struct {
 	At time.Time `json:"at"`
 }
 
-// queued is how many events wait for a subscriber that is slow. The oldest are
-// dropped for those that come then.
-const queued = 1024
-
-type subscription struct {
+// told is an event of a runtime's breaker.
+type told struct {
 	runtime *guard.Runtime
-	events  chan Event
-	gone    chan struct{}
+	Event
 }
 
-var subscriptions struct {
-	sync.Mutex
-	list []*subscription // replaced, never changed
-}
+var hub = notify.Hub[told]{Panicked: func(fault any) {
+	logger.Errorf("[Weir][%s] a subscriber to changes of state panicked: %v", Policy, fault)
+}}
 
 // Subscribe has f told of every change of state of a runtime's breakers: those of
 // one breaker in their order, one after another on a goroutine of the
 // subscription's own, so that f may take its time, use everything and panic. stop
 // ends it; an event that f is being told of is not waited for.
 func Subscribe(rt *guard.Runtime, f func(Event)) (stop func()) {
-	s := &subscription{runtime: rt, events: make(chan Event, queued), gone: make(chan struct{})}
-	subscriptions.Lock()
-	subscriptions.list = append(slices.Clip(subscriptions.list), s)
-	subscriptions.Unlock()
-	go s.run(f)
-	return sync.OnceFunc(func() {
-		subscriptions.Lock()
-		defer subscriptions.Unlock()
-		subscriptions.list = slices.DeleteFunc(slices.Clone(subscriptions.list), func(o *subscription) bool { return o == s })
-		close(s.gone)
-	})
-}
-
-func (s *subscription) run(f func(Event)) {
-	for {
-		select {
-		case <-s.gone:
-			return
-		default:
-		}
-		select {
-		case <-s.gone:
-			return
-		case e := <-s.events:
-			s.tell(f, e)
-		}
-	}
-}
-
-func (s *subscription) tell(f func(Event), e Event) {
-	returned := false
-	defer func() {
-		if fault := recover(); fault != nil {
-			logger.Errorf("[Weir][%s] a subscriber to changes of state panicked: %v", Policy, fault)
-			return
-		}
-		if !returned {
-			go s.run(f) // it has ended its goroutine
-		}
-	}()
-	f(e)
-	returned = true
-}
-
-func (s *subscription) queue(e Event) {
-	for {
-		select {
-		case s.events <- e:
-			return
-		default:
-		}
-		select {
-		case <-s.events:
-		default:
-		}
-	}
+	return hub.Subscribe(func(e told) bool { return e.runtime == rt }, func(e told) { f(e.Event) })
 }
 
 // teller makes events of what a breaker tells. The core has one told at a time.
@@ -172,14 +111,7 @@ func (t *teller) tell(ev breaker.Event) {
 	if c := t.changes.Load(); c != nil {
 		c.entered[ev.To].Add(1)
 	}
-	subscriptions.Lock()
-	list := subscriptions.list
-	subscriptions.Unlock()
-	for _, s := range list {
-		if s.runtime == t.key.runtime {
-			s.queue(e)
-		}
-	}
+	hub.Publish(told{t.key.runtime, e})
 	t.balance(ev)
 	t.log(ev, e)
 }
@@ -191,6 +123,7 @@ func (t *teller) tellBalancer(site guard.Site) {
 		return
 	}
 	r := site.Record()
+	r.Manage(site.Policy.Breaker.Mode != conf.Observe)
 	if site.Policy.Breaker.Mode == conf.Observe {
 		r.Welcome()
 		r = nil
@@ -206,7 +139,7 @@ func (t *teller) balance(ev breaker.Event) {
 	case ev.To == breaker.Closed:
 		r.Welcome()
 	case ev.To == breaker.HalfOpen:
-		r.Avoid(ev.At + probingFor) // until the probe ends
+		r.Hold(ev.At)
 	case ev.Cause.Reason == breaker.Forced:
 		r.Avoid(ev.At + forcedFor)
 	default:
@@ -214,16 +147,22 @@ func (t *teller) balance(ev breaker.Event) {
 	}
 }
 
-// welcomeProbe has the balancer send another probe, now that one has ended.
-func (t *teller) welcomeProbe(state breaker.State) {
-	if r := t.record.Load(); r != nil && state == breaker.HalfOpen {
+// tried has the balancer go on after the end of a call, where that was the one that tried
+// the instance: with all of them, or with another probe.
+func (t *teller) tried(b *breaker.Breaker, now time.Duration) {
+	r := t.record.Load()
+	if r == nil || !r.Claimed() {
+		return
+	}
+	switch b.Stats(now).State {
+	case breaker.Closed:
 		r.Welcome()
+	case breaker.HalfOpen:
+		r.Try(now)
 	}
 }
 
 const (
-	// probingFor is after what time the balancer tries another probe while one hangs.
-	probingFor = time.Second
 	// forcedFor is for how long nobody asks one that is held open, if nothing changes.
 	forcedFor = 365 * 24 * time.Hour
 )

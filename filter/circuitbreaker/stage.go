@@ -231,7 +231,5 @@ func (s *stage) ended(p guard.Permit, o call.Outcome, began, elapsed time.Durati
 		began, elapsed = guard.Now(), 0 // nobody has taken the time
 	}
 	s.entry.End(unpack(p.Token), res, elapsed, began+elapsed)
-	if p.Held { // a probe
-		s.entry.teller.welcomeProbe(s.entry.Stats(began + elapsed).State)
-	}
+	s.entry.teller.tried(s.entry.Breaker, began+elapsed)
 }

@@ -204,6 +204,7 @@ func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	provider := c.chain(t, conf.Provider, "1", nil, map[string]string{"executes": "4", "tps": "1"})
 	require.NoError(t, provider(func() {}))
 	require.Error(t, provider(func() {})) // a caller
+	balanced := newBalanced("metrics.Described", 2)
 	described := make(chan *prometheus.Desc, 100)
 	metrics.New(c.rt).Describe(described)
 	close(described)
@@ -214,4 +215,5 @@ func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	require.Len(t, families, len(described))
 	runtime.KeepAlive(ref)
 	runtime.KeepAlive(c)
+	runtime.KeepAlive(balanced)
 }

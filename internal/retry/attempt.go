@@ -207,23 +207,21 @@ func stateOf(inv base.Invocation) *state {
 	return s
 }
 
-// RefusedBy calls f for each address that has refused the call so far.
-func (r *Reference) RefusedBy(inv base.Invocation, f func(address string)) {
+// RefusedBy are the addresses that have refused the call so far, nil for none.
+func (r *Reference) RefusedBy(inv base.Invocation) []string {
 	if !r.Refusing() {
-		return
+		return nil
 	}
 	s := stateOf(inv)
 	if s == nil {
-		return
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.finished != 0 {
-		return
+		return nil
 	}
-	for _, address := range s.refusedBy {
-		f(address)
-	}
+	return slices.Clone(s.refusedBy)
 }
 
 // makeState returns the state of the attempt's call, a new one when there is

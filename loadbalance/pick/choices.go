@@ -18,8 +18,8 @@ import "time"
 
 // TwoChoices draws two by their weights and chooses the one where a call will likely be
 // answered first, by the peak of its response times and what runs for its weight. While
-// both have hardly anything to do the first one drawn is chosen, unless the other is
-// faster: then that one, the likelier the faster it is. Where both drawn are to be
+// both have nothing to do the first one drawn is chosen, unless the other is faster: then
+// that one, the likelier the faster it is. Where both drawn are to be
 // avoided, or drained, it looks at all of them. now may be [Peers.Recent] as long as
 // nobody is troubled.
 func TwoChoices(s *Set, now time.Duration, r Random) int {
@@ -69,26 +69,26 @@ func TwoChoices(s *Set, now time.Duration, r Random) int {
 func (s *Set) second(first, second *member, v, w float64, now time.Duration, d *dice) bool {
 	_, a := first.record.times(now)
 	_, b := second.record.times(now)
-	switch { // one whose time is not known counts as twice as fast as the other
+	x, y := float64(first.instance.Inflight()), float64(second.instance.Inflight())
+	switch { // one call tries one whose time is not known
 	case a == 0 && b == 0:
 		a, b = 1, 1
 	case a == 0:
-		a = b / 2
+		if a = b; x == 0 {
+			a = b / 2
+		}
 	case b == 0:
-		b = a / 2
+		if b = a; y == 0 {
+			b = a / 2
+		}
 	}
-	v, w = v/a, w/b
-	x, y := float64(first.instance.Inflight()), float64(second.instance.Inflight())
-	level := min((x+1)/v, (y+1)/w)
-	switch firstMay, secondMay := x/v < level, y/w < level; {
-	case firstMay && secondMay:
-		// By its weight the first is the right one already; what is left is by how much
-		// the other answers earlier, or fails less.
-		ratio := (v / first.weight) / (w / second.weight)
-		return ratio < 1 && d.part() > ratio
-	default:
-		return secondMay
+	if x+y > 0 {
+		return (y+1)*b*v < (x+1)*a*w
 	}
+	// By its weight the first is the right one already; what is left is by how much the
+	// other answers earlier, or fails less.
+	ratio := (v / a / first.weight) / (w / b / second.weight)
+	return ratio < 1 && d.part() > ratio
 }
 
 // drawn is the index of one that is drawn by its weight.

@@ -14,7 +14,10 @@
 
 package pick
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Algorithm is how one of a set is chosen: the index of a member, or -1 when there is
 // none. now is a reading of the clock that the records' measures are of; see
@@ -29,6 +32,9 @@ func LeastActive(s *Set, now time.Duration, r Random) int {
 	}
 	if s.plain && !s.troubled(now) {
 		return s.fewest(r)
+	}
+	if !s.troubled(now) && !s.avoids {
+		return s.lightest(r)
 	}
 	return s.level(now, r, byWeight)
 }
@@ -73,6 +79,34 @@ func (s *Set) fewest(r Random) int {
 	return best
 }
 
+// lightest is level for members of different weights that are all well.
+func (s *Set) lightest(r Random) int {
+	lowest, best := math.Inf(1), -1
+	for i := range s.members {
+		m := &s.members[i]
+		if with := float64(m.instance.Inflight()+1) * m.share; with < lowest {
+			lowest, best = with, i
+		}
+	}
+	if best < 0 {
+		return s.level(0, r, byWeight) // all are drained
+	}
+	var (
+		d   = newDice(r)
+		sum float64
+	)
+	for i := range s.members {
+		m := &s.members[i]
+		if float64(m.instance.Inflight())*m.share >= lowest {
+			continue
+		}
+		if sum += m.weight; d.part()*sum < m.weight {
+			best = i
+		}
+	}
+	return best
+}
+
 // by is what a member's weight is divided by.
 type by uint8
 
@@ -110,30 +144,28 @@ func (m *member) worth(now time.Duration) float64 {
 	return m.weight * m.record.worth(now)
 }
 
-// unknown is the response time that one counts with whose own is not known: half the
-// shortest, so that it is tried, but not by all at once. One that has only failed has
-// shown nothing to be tried for.
+// unknown is the response time that one counts with whose own is not known. One call
+// tries it, as if it were twice as fast as the fastest; until that is answered it counts
+// as one like the others, and so does one that has only failed.
 func (s *Set) unknown(m *member, now time.Duration) float64 {
-	fastest := s.fastest.get()
-	if fastest == 0 {
-		fastest = 1
-	}
-	if m.record.failed(now) > 0 {
-		return fastest
+	fastest, usual := s.fastest.get(), s.usual.get()
+	switch {
+	case fastest == 0:
+		return 1
+	case m.instance.Inflight() > 0 || m.record.failed(now) > 0:
+		return usual
 	}
 	return fastest / 2
 }
 
 // level chooses by the water level, among those of the best tier.
 func (s *Set) level(now time.Duration, r Random, measure by) int {
-	tier, lowest, best, fastest := 3, 0.0, -1, 0.0
+	if measure != byWeight {
+		s.survey(now)
+	}
+	tier, lowest, best := 3, 0.0, -1
 	for i := range s.members {
 		m := &s.members[i]
-		if measure != byWeight {
-			if average, _ := m.record.times(now); average > 0 && (fastest == 0 || average < fastest) {
-				fastest = average
-			}
-		}
 		t := m.tier(now)
 		if t > tier {
 			continue
@@ -142,9 +174,6 @@ func (s *Set) level(now time.Duration, r Random, measure by) int {
 		if t < tier || with < lowest {
 			tier, lowest, best = t, with, i
 		}
-	}
-	if measure != byWeight {
-		s.fastest.set(fastest)
 	}
 	var (
 		d   = newDice(r)
@@ -159,9 +188,28 @@ func (s *Set) level(now time.Duration, r Random, measure by) int {
 		if float64(m.instance.Inflight())/w >= lowest {
 			continue
 		}
+		if measure != byWeight && m.weight > 0 {
+			w *= w / m.weight // by its speed twice: one that is slow is only to be kept in sight
+		}
 		if sum += w; d.part()*sum < w {
 			best = i
 		}
 	}
 	return best
+}
+
+// survey finds what response times are met.
+func (s *Set) survey(now time.Duration) {
+	fastest, sum, n := 0.0, 0.0, 0.0
+	for i := range s.members {
+		if average, _ := s.members[i].record.times(now); average > 0 {
+			if fastest == 0 || average < fastest {
+				fastest = average
+			}
+			sum += average
+			n++
+		}
+	}
+	s.fastest.set(fastest)
+	s.usual.set(sum / max(n, 1))
 }

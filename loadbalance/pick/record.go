@@ -29,6 +29,9 @@ const (
 	window = 64
 	// learn is the share that one more call has in the share of those that succeed.
 	learn = 1.0 / 8
+	// claimFor is for how long one call may try an instance that was to be avoided, until
+	// another one may.
+	claimFor = time.Second
 	// least is what is left at least of the weight of an instance whose calls fail.
 	least = 1.0 / 100
 )
@@ -48,6 +51,7 @@ type Record struct {
 	failing measure
 	judged  atomic.Int64
 	avoid   atomic.Int64
+	managed atomic.Bool
 }
 
 // Took takes in the response time of a call that was answered at the time now.
@@ -81,6 +85,9 @@ func (r *Record) Overdue(elapsed, now time.Duration) {
 
 // Succeeded takes in a call that succeeded.
 func (r *Record) Succeeded() {
+	if !r.managed.Load() && r.Claimed() {
+		r.Welcome()
+	}
 	if f := r.failing.get(); f != 0 {
 		if f -= f * learn; f < least/10 {
 			f = 0
@@ -97,15 +104,50 @@ func (r *Record) Failed(now time.Duration) {
 	r.troubled(now + Horizon)
 }
 
+// claimed is the lowest bit of the time until when an instance is avoided: one call may
+// try it meanwhile.
+const claimed = 1
+
 // Avoid has the instance get no calls of the method until then, where there is another.
-// A later time counts until [Record.Welcome].
+// After that one call tries it, and the others follow when that has succeeded, or after a
+// second: see [Record.Claim]. A later time counts until [Record.Welcome].
 func (r *Record) Avoid(until time.Duration) {
-	raise(&r.avoid, until)
-	r.troubled(until)
+	raise(&r.avoid, until&^claimed)
+	r.troubled(until + Horizon)
 }
+
+// Claim tells whether a call for which the instance was chosen may go there, if there is
+// another one: of those that come when it is no longer to be avoided, one may at first.
+func (r *Record) Claim(now time.Duration) bool {
+	v := r.avoid.Load()
+	if v == 0 {
+		return true
+	}
+	if v > int64(now) || !r.avoid.CompareAndSwap(v, int64(now+claimFor)|claimed) {
+		return false
+	}
+	r.troubled(now + claimFor + Horizon)
+	return true
+}
+
+// Hold tells that a call tries the instance now, as if it had been claimed for it.
+func (r *Record) Hold(now time.Duration) {
+	r.avoid.Store(int64(now+claimFor) | claimed)
+	r.troubled(now + claimFor + Horizon)
+}
+
+// Claimed tells whether one call tries the instance while the others are kept away.
+func (r *Record) Claimed() bool { return r.avoid.Load()&claimed != 0 }
+
+// Manage tells that somebody else finds out when the instance is well again, so a call
+// that succeeds is not enough.
+func (r *Record) Manage(managed bool) { r.managed.Store(managed) }
 
 // Welcome takes back what [Record.Avoid] said.
 func (r *Record) Welcome() { r.avoid.Store(0) }
+
+// Try has one more call try the instance now.
+func (r *Record) Try(now time.Duration) { r.avoid.Store(max(int64(now-1)&^claimed, 2)) }
 
 // AvoidedFor is for how long the instance is to be avoided, 0 and less for not.
 func (r *Record) AvoidedFor(now time.Duration) time.Duration {

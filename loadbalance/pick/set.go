@@ -15,6 +15,7 @@
 package pick
 
 import (
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"time"
@@ -47,10 +48,13 @@ type Set struct {
 	peers   *Peers
 	// plain is set when all have the same weight and none is to be avoided.
 	plain bool
+	// avoids is set when one is to be avoided.
+	avoids bool
 	// draw is by which index and by which chance [TwoChoices] draws, nil for evenly.
 	draw []alias
-	// fastest is the shortest response time that was met when all were looked at last.
-	fastest measure
+	// fastest and usual are the shortest response time and the mean that were met when all
+	// were looked at last, 0 for none.
+	fastest, usual measure
 }
 
 // member is a candidate as it is compared.
@@ -58,6 +62,7 @@ type member struct {
 	instance *Instance
 	record   *Record
 	weight   float64 // 0 is drained
+	share    float64 // 1/weight; of a drained one there is no end
 	avoid    bool
 }
 
@@ -80,9 +85,14 @@ func (s *Set) Reset(candidates []Candidate) {
 
 func (s *Set) fill(candidates []Candidate) {
 	s.members = s.members[:0]
-	s.peers, s.plain = nil, true
+	s.peers, s.plain, s.avoids = nil, true, false
 	for _, c := range candidates {
-		s.members = append(s.members, member{c.Instance, c.Record, float64(max(c.Weight, 0)), c.Avoid})
+		m := member{instance: c.Instance, record: c.Record, weight: float64(max(c.Weight, 0)), share: math.Inf(1), avoid: c.Avoid}
+		if m.weight > 0 {
+			m.share = 1 / m.weight
+		}
+		s.members = append(s.members, m)
+		s.avoids = s.avoids || c.Avoid
 		s.plain = s.plain && c.Weight == candidates[0].Weight && c.Weight > 0 && !c.Avoid
 		s.peers = c.peers
 	}

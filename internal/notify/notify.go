@@ -1,0 +1,118 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+// Package notify tells those who want to know, so that nobody waits for them.
+package notify
+
+import (
+	"slices"
+	"sync"
+)
+
+// queued is how many events wait for a subscriber that is slow. The oldest are dropped
+// for those that come then.
+const queued = 1024
+
+// Hub has subscribers to events. The zero value has none. It is safe for concurrent use.
+type Hub[T any] struct {
+	// Panicked is told what a subscriber has panicked with. It is set before the first.
+	Panicked func(fault any)
+
+	mu   sync.Mutex
+	list []*subscription[T] // guarded by mu: replaced, never changed
+}
+
+type subscription[T any] struct {
+	hub    *Hub[T]
+	wants  func(T) bool
+	events chan T
+	gone   chan struct{}
+}
+
+// Subscribe has f told of every event that wants says yes to: in their order, one after
+// another on a goroutine of the subscription's own, so that f may take its time, use
+// everything and panic. stop ends it; an event that f is being told of is not waited for.
+func (h *Hub[T]) Subscribe(wants func(T) bool, f func(T)) (stop func()) {
+	s := &subscription[T]{hub: h, wants: wants, events: make(chan T, queued), gone: make(chan struct{})}
+	h.mu.Lock()
+	h.list = append(slices.Clip(h.list), s)
+	h.mu.Unlock()
+	go s.run(f)
+	return sync.OnceFunc(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.list = slices.DeleteFunc(slices.Clone(h.list), func(o *subscription[T]) bool { return o == s })
+		close(s.gone)
+	})
+}
+
+// Publish has all subscribers told. It does not wait. Of two calls one after another the
+// events are told in that order.
+func (h *Hub[T]) Publish(e T) {
+	h.mu.Lock()
+	list := h.list
+	h.mu.Unlock()
+	for _, s := range list {
+		if s.wants(e) {
+			s.queue(e)
+		}
+	}
+}
+
+func (s *subscription[T]) run(f func(T)) {
+	for {
+		select {
+		case <-s.gone:
+			return
+		default:
+		}
+		select {
+		case <-s.gone:
+			return
+		case e := <-s.events:
+			s.tell(f, e)
+		}
+	}
+}
+
+func (s *subscription[T]) tell(f func(T), e T) {
+	returned := false
+	defer func() {
+		if fault := recover(); fault != nil {
+			if s.hub.Panicked != nil {
+				s.hub.Panicked(fault)
+			}
+			return
+		}
+		if !returned {
+			go s.run(f) // it has ended its goroutine
+		}
+	}()
+	f(e)
+	returned = true
+}
+
+func (s *subscription[T]) queue(e T) {
+	for {
+		select {
+		case s.events <- e:
+			return
+		default:
+		}
+		select {
+		case <-s.events:
+		default:
+		}
+	}
+}

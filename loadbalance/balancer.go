@@ -1,0 +1,190 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package loadbalance
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/loadbalance/pick"
+)
+
+// Names of the load balances.
+const (
+	LeastActive      = "weir-leastactive"
+	ShortestResponse = "weir-shortestresponse"
+	TwoChoices       = "weir-p2c"
+)
+
+const (
+	// slots is how many lists of invokers are found without a lock.
+	slots = 256
+	// unavailableFor is how long an instance is avoided that has no connection. dubbo
+	// asks it again at every call, which may take as long as connecting does.
+	unavailableFor = time.Second
+	// maxUnavailable bounds for how many of those one call looks for another.
+	maxUnavailable = 3
+)
+
+// Balancer is one of Weir's load balances. It implements dubbo's LoadBalance and is
+// safe for concurrent use.
+type Balancer struct {
+	name   string
+	choose pick.Algorithm
+	// timed is set when response times are needed.
+	timed bool
+	// all is set when the choice looks at all instances.
+	all    bool
+	recent [slots]atomic.Pointer[view]
+}
+
+func newBalancer(name string) *Balancer {
+	switch name {
+	case ShortestResponse:
+		return &Balancer{name: name, choose: pick.ShortestResponse, timed: true, all: true}
+	case TwoChoices:
+		return &Balancer{name: name, choose: pick.TwoChoices, timed: true}
+	default:
+		return &Balancer{name: name, choose: pick.LeastActive, all: true}
+	}
+}
+
+// Select chooses the invoker that gets the call, nil when there is none.
+func (b *Balancer) Select(invokers []base.Invoker, inv base.Invocation) base.Invoker {
+	switch len(invokers) {
+	case 0:
+		return nil
+	case 1:
+		return invokers[0]
+	}
+	method := guard.MethodOf(inv)
+	slot := &b.recent[place(invokers, method)]
+	if v := slot.Load(); v != nil && v.looksLike(invokers, method) {
+		if chosen := b.from(v, invokers, inv, false); chosen != nil {
+			return chosen
+		}
+	}
+	v, whole := b.find(invokers, method)
+	if !whole {
+		return b.among(v, invokers, inv)
+	}
+	slot.Store(v)
+	return b.from(v, invokers, inv, true)
+}
+
+// from chooses from a view. Unless it is sure that that is of these invokers it looks at
+// the chosen one and another, and returns nil when it is not.
+func (b *Balancer) from(v *view, invokers []base.Invoker, inv base.Invocation, sure bool) base.Invoker {
+	if v.of.ref.Refusing() && v.of.ref.RefusedBy(inv) != nil {
+		if !sure && !v.same(invokers) {
+			return nil
+		}
+		return b.among(v, invokers, inv)
+	}
+	s := v.current()
+	i := b.pick(v, s)
+	if !sure && (invokers[i] != v.invokers[i] || !v.sameSomewhere(invokers)) {
+		return nil
+	}
+	return b.available(s, i, invokers)
+}
+
+// pick chooses from a set, with the clock that it takes.
+func (b *Balancer) pick(v *view, s *pick.Set) int {
+	peers := &v.of.ref.Peers
+	switch {
+	case peers.Troubled():
+		now := guard.Now()
+		peers.Settle(now)
+		return b.pickClaimed(s, now)
+	case !b.timed:
+		return b.choose(s, 0, nil)
+	case b.all:
+		return b.choose(s, guard.Now(), nil)
+	}
+	return b.choose(s, peers.Recent(), nil)
+}
+
+// pickClaimed chooses where somebody is, or was, to be avoided. Where all are it takes
+// what comes.
+func (b *Balancer) pickClaimed(s *pick.Set, now time.Duration) (i int) {
+	for range maxUnavailable {
+		if i = b.choose(s, now, nil); s.Member(i).Claim(now) {
+			break
+		}
+	}
+	return i
+}
+
+// available is the chosen one, or another where that has no connection. dubbo would look
+// for another one, too, but without learning from it.
+func (b *Balancer) available(s *pick.Set, i int, invokers []base.Invoker) base.Invoker {
+	for range maxUnavailable {
+		if invokers[i].IsAvailable() {
+			break
+		}
+		now := guard.Now()
+		s.Member(i).Avoid(now + unavailableFor)
+		i = b.pickClaimed(s, now)
+	}
+	return invokers[i]
+}
+
+// scratch is what a choice is made from that is of one call only.
+type scratch struct {
+	candidates []pick.Candidate
+	set        pick.Set
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{} }}
+
+// among chooses from the invokers of a list that is not to be kept, or for a call that
+// some of them have refused. All of them are in the view.
+func (b *Balancer) among(v *view, invokers []base.Invoker, inv base.Invocation) base.Invoker {
+	refused := v.of.ref.RefusedBy(inv)
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	s.candidates = s.candidates[:0]
+	from, at := v.current(), 0
+	for _, invoker := range invokers {
+		for v.invokers[at] != invoker {
+			at++
+		}
+		c := pick.Candidate{Record: from.Member(at), Weight: from.Weight(at)}
+		for _, address := range refused {
+			c.Avoid = c.Avoid || address == c.Address
+		}
+		s.candidates = append(s.candidates, c)
+	}
+	s.set.Reset(s.candidates)
+	return b.available(&s.set, b.pick(v, &s.set), invokers)
+}
+
+// place is where a list is looked for first.
+func place(invokers []base.Invoker, method string) uint {
+	h := uint(len(invokers))*31 + uint(len(method))
+	if n := len(method); n > 0 {
+		h = h*131 + uint(method[0])*31 + uint(method[n/2])*17 + uint(method[n-1])
+	}
+	if first := reflect.ValueOf(invokers[0]); first.Kind() == reflect.Pointer {
+		h += uint(first.Pointer()) >> 4 * 0x9E3779B1
+	}
+	return (h ^ h>>16) % slots
+}

@@ -1,0 +1,28 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package loadbalance
+
+import (
+	"dubbo.apache.org/dubbo-go/v3/cluster/loadbalance"
+	"dubbo.apache.org/dubbo-go/v3/common/extension"
+)
+
+func init() {
+	// dubbo asks for the load balance at every call.
+	for _, name := range []string{LeastActive, ShortestResponse, TwoChoices} {
+		b := newBalancer(name)
+		extension.SetLoadbalance(name, func() loadbalance.LoadBalance { return b })
+	}
+}

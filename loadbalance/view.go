@@ -1,0 +1,219 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package loadbalance
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/weakmap"
+	"github.com/weir-go/weir/loadbalance/pick"
+)
+
+const (
+	// maxViews bounds the lists of invokers of one method that are kept: routers may
+	// give different calls different ones.
+	maxViews = 8
+	// maxMethods bounds the methods with lists of their own; further ones share theirs.
+	maxMethods = pick.MaxMethods
+	// reselected is how many invokers dubbo leaves out of a list when it selects again.
+	reselected = 3
+	// keepEvery is how often such a list is kept all the same: it may be one that a
+	// router makes, and come again and again.
+	keepEvery = 64
+	// warmingStep is how often weights of instances that warm up are looked at.
+	warmingStep = time.Second
+)
+
+// view is a list of invokers, as the balancers see it. dubbo makes the slice anew for
+// every call, so a view is known by its elements alone.
+type view struct {
+	of       *reference
+	method   string
+	record   string
+	invokers []base.Invoker
+	facts    []facts
+	set      atomic.Pointer[pick.Set]
+	parts    int // guarded by of.mu: how many lists were met that have some of the invokers
+	// renew is when weights change next, 0 for never.
+	renew atomic.Int64
+}
+
+// looksLike is a cheap guess.
+func (v *view) looksLike(invokers []base.Invoker, method string) bool {
+	return len(v.invokers) == len(invokers) && v.invokers[0] == invokers[0] && v.method == method
+}
+
+func (v *view) same(invokers []base.Invoker) bool { return slices.Equal(v.invokers, invokers) }
+
+// sameSomewhere looks at one element by chance, so that a change is found soon even
+// where nothing is ever chosen.
+func (v *view) sameSomewhere(invokers []base.Invoker) bool {
+	i := rand.IntN(len(invokers))
+	return v.invokers[i] == invokers[i]
+}
+
+// has reports whether all of the invokers are in the view, in its order.
+func (v *view) has(invokers []base.Invoker) bool {
+	at := 0
+	for _, invoker := range invokers {
+		for at < len(v.invokers) && v.invokers[at] != invoker {
+			at++
+		}
+		if at == len(v.invokers) {
+			return false
+		}
+	}
+	return true
+}
+
+// stale reports whether dubbo has destroyed one of the invokers, so that the list will
+// not come again.
+func (v *view) stale() bool {
+	return slices.ContainsFunc(v.invokers, func(i base.Invoker) bool { return i.GetURL() == nil })
+}
+
+// current is what to choose from, with the weights of now.
+func (v *view) current() *pick.Set {
+	if renew := v.renew.Load(); renew != 0 {
+		if now := guard.Now(); int64(now) >= renew && v.renew.CompareAndSwap(renew, int64(now+warmingStep)) {
+			v.weigh()
+		}
+	}
+	return v.set.Load()
+}
+
+// weigh makes the set anew.
+func (v *view) weigh() {
+	candidates := make([]pick.Candidate, len(v.facts))
+	now, warming := time.Now(), false
+	for i := range v.facts {
+		f := &v.facts[i]
+		candidates[i] = pick.Candidate{Record: f.instance.Record(v.record), Weight: f.weight}
+		if !f.started.IsZero() {
+			up := now.Sub(f.started)
+			candidates[i].Weight = pick.WarmingWeight(f.weight, up, f.warmUp)
+			warming = warming || up < f.warmUp
+		}
+	}
+	v.set.Store(pick.NewSet(candidates))
+	if !warming {
+		v.renew.Store(0)
+	}
+}
+
+// reference is what the balancers keep of a reference.
+type reference struct {
+	ref     *retry.Reference
+	service string
+
+	mu      sync.Mutex
+	methods map[string][]*view // guarded by mu: those used last come first
+	names   map[string]bool    // guarded by mu: of the balancers
+}
+
+type ownerKey struct{}
+
+// references are those that balance, by number.
+var references weakmap.Map[uint64, reference]
+
+// referenceOf finds what is kept of the reference that the invokers are of.
+func (b *Balancer) referenceOf(invokers []base.Invoker) *reference {
+	for _, invoker := range invokers {
+		u := invoker.GetURL()
+		if u == nil {
+			continue
+		}
+		ref := retry.Of(u)
+		if ref == nil {
+			continue
+		}
+		r := ref.Owned(ownerKey{}, func() any {
+			return references.Get(ref.ID, func() *reference {
+				return &reference{ref: ref, service: guard.ServiceOf(u).String(), methods: map[string][]*view{}, names: map[string]bool{}}
+			})
+		}).(*reference)
+		return r
+	}
+	return unknown()
+}
+
+// unknown is of invokers whose reference Weir has not seen being made. Nobody counts
+// their calls, so weights and chance decide.
+var unknown = sync.OnceValue(func() *reference {
+	guard.Process().Warn("a reference balances by one of Weir's load balances and was made before Weir was imported or without its post-processor; what runs is not counted, so its providers are chosen by weight alone")
+	params := conf.ParseParams(conf.Consumer, "", nil).Service
+	return &reference{ref: retry.NewReference(&params), methods: map[string][]*view{}, names: map[string]bool{}}
+})
+
+// find is the view of a list. It reports false for one that has the invokers among
+// others, because the list is that of a call that is selected for once more.
+func (b *Balancer) find(invokers []base.Invoker, method string) (*view, bool) {
+	r := b.referenceOf(invokers)
+	r.ref.Count(b.timed)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.names[b.name] = true
+	key := method
+	if len(r.methods) >= maxMethods && r.methods[key] == nil {
+		key = call.AnyMethod
+	}
+	views := r.methods[key]
+	for i, v := range views {
+		if v.method == method && v.same(invokers) {
+			copy(views[1:i+1], views[:i])
+			views[0] = v
+			return v, true
+		}
+	}
+	for _, v := range views {
+		more := len(v.invokers) - len(invokers)
+		if v.method == method && 0 < more && more <= reselected && v.has(invokers) && !v.stale() {
+			if v.parts++; v.parts%keepEvery != 0 {
+				return v, false
+			}
+			break
+		}
+	}
+	views = slices.DeleteFunc(views, (*view).stale)
+	v := r.look(invokers, method)
+	if len(views) < maxViews {
+		views = append(views, nil)
+	}
+	copy(views[1:], views)
+	views[0] = v
+	r.methods[key] = views
+	return v, true
+}
+
+// look makes the view of a list.
+func (r *reference) look(invokers []base.Invoker, method string) *view {
+	v := &view{of: r, method: method, record: guard.RecordOf(method), invokers: slices.Clone(invokers), facts: make([]facts, len(invokers))}
+	for i, invoker := range invokers {
+		v.facts[i] = r.factsOf(invoker, method)
+	}
+	v.renew.Store(int64(guard.Now() + warmingStep))
+	v.weigh()
+	return v
+}
