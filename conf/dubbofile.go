@@ -57,7 +57,7 @@ type readParams struct {
 func Validate(source string, data []byte) Report {
 	var r Report
 	r.Config, r.Section, r.Faults = ParseYAML(source, data)
-	dubbo := CheckDubbo(source, data)
+	dubbo := checkDubbo(source, data, r.Config)
 	r.Services, r.References = dubbo.Services, dubbo.References
 	r.Faults = append(r.Faults, dubbo.Faults...)
 	r.Warnings = append(r.Warnings, dubbo.Warnings...)
@@ -190,6 +190,11 @@ func Dropped(source string, data []byte) []Fault {
 // services and references, at limits that stand where dubbo drops them, and at
 // a weir section in the config-map.
 func CheckDubbo(source string, data []byte) Report {
+	return checkDubbo(source, data, &Config{})
+}
+
+// checkDubbo is CheckDubbo beside a weir section at the top.
+func checkDubbo(source string, data []byte, top *Config) Report {
 	var doc yaml.Node
 	if yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc) != nil || len(doc.Content) == 0 {
 		return Report{Config: &Config{}} // ParseYAML has said so
@@ -198,11 +203,18 @@ func CheckDubbo(source string, data []byte) Report {
 	c.out.Config = &Config{}
 	root := c.child(c.root, "dubbo")
 	c.out.dubbo = root != nil
-	c.side(Provider, c.child(root, "provider"), "services")
-	c.side(Consumer, c.child(root, "consumer"), "references")
 	if section := c.child(c.child(c.child(root, "custom"), "config-map"), RootKey); section != nil {
 		c.section(section)
 	}
+	c.replaced = top.Replace
+	if c.replaced == nil {
+		c.replaced = c.out.Config.Replace
+	}
+	ofSection := c.out.Faults
+	c.out.Faults = nil
+	c.side(Provider, c.child(root, "provider"), "services")
+	c.side(Consumer, c.child(root, "consumer"), "references")
+	c.out.Faults = append(c.out.Faults, ofSection...)
 	if c.tooMuch {
 		c.out.Faults = append(c.out.Faults, c.tooLarge(source))
 	}
@@ -214,6 +226,8 @@ type dubboChecker struct {
 	source string
 	root   *yaml.Node
 	out    Report
+	// replaced are the extensions of dubbo-go's that are Weir's.
+	replaced []string
 }
 
 func (c *dubboChecker) fault(n *yaml.Node, f Fault) {
@@ -273,7 +287,7 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 				c.droppedWeight(key, service, value)
 				return
 			}
-			if instead := insteadOf(field, method); instead != "" && value.Value != "" {
+			if instead := insteadOf(field, method); instead != "" && value.Value != "" && !(side == Provider && ofReplaced(c.replaced, field)) {
 				c.warn("%s service=%s %s is dubbo-go's own limit; %s", c.at(key), service, field, instead)
 			}
 		})
@@ -287,7 +301,11 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 			dropped(c.child(m, "params"), method, allowed)
 		}
 	}
-	parsed := c.params(side, service, c.child(n, "params"))
+	var typed typedLimits
+	if side == Provider {
+		typed = c.typed(service, n)
+	}
+	parsed := c.params(side, service, c.child(n, "params"), typed)
 	if iface := c.child(n, "interface"); key.Interface == "" || len(c.out.read) >= maxFaults || iface != nil && isPlaceholder(iface.Value) {
 		c.out.unnamed[side] = true
 		return
@@ -296,7 +314,7 @@ func (c *dubboChecker) service(side Side, name string, n *yaml.Node) {
 }
 
 // params checks those of one service or reference, and returns what is right.
-func (c *dubboChecker) params(side Side, service string, n *yaml.Node) Service {
+func (c *dubboChecker) params(side Side, service string, n *yaml.Node, typed typedLimits) Service {
 	params, keys := map[string]string{}, map[string]*yaml.Node{}
 	c.each(n, func(field string, key, value *yaml.Node) {
 		keys[field] = key
@@ -323,9 +341,16 @@ func (c *dubboChecker) params(side Side, service string, n *yaml.Node) Service {
 			params[field] = value.Value
 		}
 	})
+	if side == Provider {
+		params = c.translated(service, params, keys, typed)
+	}
 	parsed := ParseParams(side, service, params)
 	for _, f := range parsed.Faults {
-		c.fault(keys[f.param], f)
+		at := keys[f.param]
+		if at == nil {
+			at = typed.service // of a key that stands for dubbo-go's
+		}
+		c.fault(at, f)
 	}
 	for _, w := range parsed.Warnings {
 		c.warn("%s", w)

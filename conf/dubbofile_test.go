@@ -189,6 +189,94 @@ func TestCheckDubboWarnings(t *testing.T) {
 	}, r.Warnings)
 }
 
+// With replace in the same file dubbo-go's limits are Weir's, and no advice is given
+// that is wrong by then.
+func TestCheckDubboReplaced(t *testing.T) {
+	const services = `dubbo:
+  provider:
+    services:
+      A:
+        interface: a.B
+        execute.limit: "5"
+        tps.limiter: default
+        tps.limit.rate: 100
+        tps.limit.interval: 1000
+        methods:
+          - {name: SayHello, tps.limit.rate: 7, execute.limit: "5"}
+        params: {executes.mode: observe, methods.Echo.execute.limit: 3}
+      C:
+        interface: c.D
+        tps.limiter: mine
+        execute.limit: 0
+        execute.limit.rejected.handler: mine
+        params: {tps.limit.rate: 5, methods.m.tps.limit.interval: 2s, executes: 9, tps: 30}
+      E:
+        interface: e.F
+        execute.limit: many
+        tps.limiter: default
+        tps.limit.rate: ${rate:0}
+        methods: [{name: a*, execute.limit: "", tps.limit.rate: 5, tps.limit.interval: 9}, {name: m}, 5]
+  consumer:
+    references:
+      G: {interface: g.H, execute.limit: 3}
+`
+	check := func(section string) (faults, warnings []string) {
+		r := Validate("f", []byte(services+section))
+		for _, f := range r.Faults {
+			faults = append(faults, f.String())
+		}
+		return faults, r.Warnings
+	}
+	faults, warnings := check("weir: {replace: [execute, tps]}\n")
+	noMethod := `: there is no method named "a*"; allowed: methods.<Method>.`
+	assert.Equal(t, []string{
+		`f:15 side=provider service=c.D key=tps.limiter value="mine": Weir's filter asks no limiter of others; allowed: ` + allowedTPSLimiter,
+		`f:24 side=provider service=e.F method=a* key=tps.limit.interval value="9"` + noMethod + "tps.limit.interval with " + allowedMethod,
+		`f:24 side=provider service=e.F method=a* key=tps.limit.rate value="5"` + noMethod + "tps.limit.rate with " + allowedMethod,
+		`f:23 side=provider service=e.F key=tps.limit.rate value="0": dubbo-go refuses every call with it, and in Weir it is unlimited; allowed: ` + allowedTPSRate,
+	}, faults)
+	assert.Equal(t, []string{
+		`f:11 service=a.B dubbo-go writes the last method's execute.limit over the service's, so it is 5 for all methods together; write executes and methods.<Method>.executes below params:`,
+		`service=a.B side=provider methods.Echo.execute.limit=3 counts for the service's limit too, which dubbo-go keeps apart`,
+		`f:18 service=c.D tps.limit.rate=5 has no effect below params:, where dubbo-go overwrites it; write it directly below the service or method`,
+		`service=c.D side=provider execute.limit=0 has no effect beside executes=9`,
+		`f:24 service=e.F dubbo-go writes the last method's execute.limit over the service's, so there is none; write executes and methods.<Method>.executes below params:`,
+		`f:27 service=g.H execute.limit is dubbo-go's own limit; use executes with executes.scope: service`,
+	}, warnings)
+
+	// Of what stays dubbo-go's the advice is as ever.
+	_, before := check("")
+	require.NotEmpty(t, before)
+	for _, section := range []string{"weir: {replace: []}\n", "weir: {replace: [leastactive, active]}\n"} {
+		faults, warnings = check(section)
+		assert.Empty(t, faults)
+		assert.Subset(t, warnings, before)
+	}
+	faults, warnings = check("weir: {replace: [execute]}\n")
+	assert.Empty(t, faults)
+	assert.Contains(t, warnings, "f:15 service=c.D tps.limiter is dubbo-go's own limit; use tps")
+}
+
+// What is taken for Weir's is in effect, in a section in the config-map too.
+func TestReplacedLimitsAreInEffect(t *testing.T) {
+	r := Validate("f", []byte(`dubbo:
+  custom: {config-map: {weir: {replace: [tps]}}}
+  provider:
+    services:
+      A:
+        interface: a.B
+        tps.limiter: default
+        tps.limit.rate: 5
+        tps.limit.interval: ${interval:1000}
+        params: {tps.burst: 3}
+`))
+	assert.Empty(t, r.Faults)
+	assert.Equal(t, []string{
+		"service=a.B side=provider tps.burst=3 has no effect with tps.algorithm=fixed: only a bucket has a burst",
+	}, r.Warnings)
+	assert.Equal(t, []string{"tps"}, r.Config.Replace)
+}
+
 // dubbo-go publishes the weight of the whole provider and drops a service's own.
 func TestADubboWeightIsDropped(t *testing.T) {
 	r := CheckDubbo("f", []byte(`dubbo:

@@ -156,6 +156,7 @@ func FuzzParseYAML(f *testing.F) {
 	f.Add("weir: {provider: {flow: {rate: 200/1s, behavior: warm-up-queue, max-queue: 0, cold-factor: 1.5, callers: {app-a: 1/m, default: '${R:2/s}'}}, services: {a.B: {flow: 0/s, methods: {m: {flow.callers: 'b=1/s , a=0/2s'}}}}}}")
 	f.Add("weir: {provider: {bulkhead: {max: 5, queue: 3, max-wait: 1s, run-timeout: 2s, group: g}, services: {a.B: {bulkhead.group: none, methods: {m: {bulkhead: -1}}}}}}")
 	f.Add("weir: {provider: {overload: {limit: 200, max-expand: 8, slow-call: 500ms, slow-share: 30%, entry-timeout: 0, max-overdue: 5, calm: 1m, dump-interval: 0, mode: observe}, services: {a.B: {overload: auto, overload.floor: 50, methods: {m: {overload: {ceiling: 10, entry-timeout: 2}}}}}}}")
+	f.Add("weir: {replace: [execute, tps], provider: {weight: 0}}\ndubbo: {provider: {services: {a: {interface: a.B, execute.limit: 5, tps.limiter: default, tps.limit.rate: 3, weight: 7, methods: [{name: m, tps.limit.interval: 9}, {name: 'a*', execute.limit: x}], params: {tps.limit.rate: 1, methods.m.executes: 1}}}}}")
 	f.Add("weir: {consumer: {actives: {limit: 10, wait: 200ms, mode: off}, tps.rate: 1/2s, tps: {limit: 3}}}")
 	f.Fuzz(func(t *testing.T, doc string) {
 		cfg, found, faults := ParseYAML("f", []byte(doc))

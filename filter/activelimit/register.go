@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/chain"
 )
 
 func init() {
@@ -28,4 +29,5 @@ func init() {
 	extension.SetFilter(FilterName, func() filter.Filter {
 		return guard.NewAlone(guard.Process(), conf.Consumer, FilterName, Policy)
 	})
+	chain.RegisterReplacement(conf.ReplaceActive, func() { guard.ReplaceFilter(conf.ReplaceActive, conf.Consumer, Policy) })
 }

@@ -132,7 +132,7 @@ func (g *Guard) compile(next base.Invoker, u *common.URL, old *chain) *chain {
 	}
 	g.runtime.serving.Store(true)
 	if g.policy == "" {
-		c.skip = aloneIn(names, g.side)
+		c.skip = aloneIn(names, g)
 	}
 	if g.side == conf.Consumer {
 		c.initConsumer(u, old)

@@ -51,6 +51,7 @@ type Runtime struct {
 	owned sync.Map
 	// renewing is set while the plans of those who wait are made again.
 	renewing atomic.Bool
+	follower atomic.Pointer[func(*conf.View)]
 
 	mu       sync.Mutex
 	declared map[declaredKey]declaration // guarded by mu
@@ -70,8 +71,19 @@ func NewRuntime() *Runtime {
 		declared: map[declaredKey]declaration{},
 		logged:   map[string]struct{}{},
 	}
-	rt.Store.OnChange(rt.renew)
+	rt.Store.OnChange(rt.changed)
 	return rt
+}
+
+// Follow sets the function that is called with the configuration after each of its
+// changes, on the goroutine of the change. A second one replaces the first.
+func (rt *Runtime) Follow(f func(*conf.View)) { rt.follower.Store(&f) }
+
+func (rt *Runtime) changed() {
+	rt.renew()
+	if f := rt.follower.Load(); f != nil {
+		(*f)(rt.Store.View())
+	}
 }
 
 // renew makes the plans of methods at which calls may wait again: no other call

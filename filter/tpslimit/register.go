@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/chain"
 )
 
 func init() {
@@ -30,4 +31,5 @@ func init() {
 			return guard.NewAlone(guard.Process(), side, name, Policy)
 		})
 	}
+	chain.RegisterReplacement(conf.ReplaceTPS, func() { guard.ReplaceFilter(conf.ReplaceTPS, conf.Provider, Policy) })
 }

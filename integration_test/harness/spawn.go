@@ -40,6 +40,9 @@ type ProviderSpec struct {
 	Registry *Registry
 	// Env are variables of the child's environment.
 	Env map[string]string
+	// Document is a dubbo configuration in YAML. With one the provider is started by
+	// dubbo.Load, and what stands above counts as far as it says the same.
+	Document string
 }
 
 // Registry is a registry, and how providers and consumers use it.
@@ -96,12 +99,14 @@ type providerCommand struct {
 	Running string // argument of the calls to count
 	Stats   *string
 	Leave   bool // the registry
+	Filter  string
 }
 
 type providerAnswer struct {
 	Endpoint Endpoint
 	Stats    Stats
 	Running  int
+	Filter   string
 	Err      string
 }
 
@@ -143,6 +148,13 @@ func (p *ChildProvider) Running(arg string) int {
 	return p.answer().Running
 }
 
+// Filter returns the Go type of the filter that the child has under a name.
+func (p *ChildProvider) Filter(name string) string {
+	p.t.Helper()
+	p.Send(providerCommand{Filter: name})
+	return p.answer().Filter
+}
+
 // Leave takes the provider out of its registry; it serves on.
 func (p *ChildProvider) Leave() {
 	p.t.Helper()
@@ -171,10 +183,17 @@ func runProvider(c *Child) error {
 	if spec.Registry != nil {
 		cfg.Server = spec.Registry.ServerOptions()
 	}
-	p, failed, err := serve(cfg)
-	if err == nil {
-		err = p.awaitListener(failed)
+	start := func() (*Provider, error) {
+		p, failed, err := serve(cfg)
+		if err == nil {
+			err = p.awaitListener(failed)
+		}
+		return p, err
 	}
+	if spec.Document != "" {
+		start = func() (*Provider, error) { return load(cfg, spec.Document) }
+	}
+	p, err := start()
 	if err != nil {
 		return c.Send(providerAnswer{Err: err.Error()})
 	}
@@ -195,6 +214,9 @@ func runProvider(c *Child) error {
 		case cmd.Leave:
 			// As dubbo-go does first when it shuts down.
 			extension.GetProtocol(constant.RegistryProtocol).(interface{ UnregisterRegistries() }).UnregisterRegistries()
+		case cmd.Filter != "":
+			f, _ := extension.GetFilter(cmd.Filter)
+			a.Filter = fmt.Sprintf("%T", f)
 		default:
 			a.Running = p.Handler.Running(cmd.Running)
 		}

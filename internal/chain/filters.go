@@ -57,7 +57,7 @@ func filterFaults(u *common.URL, side conf.Side, service conf.ServiceKey) []conf
 // checker goes through a list of filters from left to right.
 type checker struct {
 	side          conf.Side
-	seen          []string
+	seen          map[string]string // what Weir's filters stand for -> the name of the last
 	behindGeneric bool
 }
 
@@ -66,13 +66,21 @@ func (c *checker) problem(name string) (problem, allowed string) {
 	if c.side == conf.Consumer && name == constant.GenericFilterKey {
 		c.behindGeneric = true
 	}
-	if side, ours := guard.SideOf(name); ours {
-		again := slices.Contains(c.seen, name)
-		c.seen = append(c.seen, name)
+	if side, policy, ours := guard.Own(name); ours {
+		if policy == "" {
+			policy = name
+		}
+		former, again := c.seen[policy]
+		if c.seen == nil {
+			c.seen = map[string]string{}
+		}
+		c.seen[policy] = name
 		once := "each of Weir's filters once, " + umbrella(c.side) + " on a " + c.side.String()
 		switch {
 		case side != c.side:
 			return "that is a filter for " + side.String() + "s", once
+		case again && former != name:
+			return former + " and " + name + " are one filter, which would take two slots per call", "one of them"
 		case again:
 			return "the filter stands in the list twice and would take two slots per call", once
 		case c.behindGeneric && name == guard.ConsumerFilter:

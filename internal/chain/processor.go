@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -37,6 +38,9 @@ type Processor struct {
 	// once and installs what must stand before a transport is made.
 	prepare func() error
 
+	replacements *replacements
+	looked       atomic.Bool // what was asked for by then has been replaced
+
 	mu       sync.Mutex
 	exported map[string]map[string]export // guarded by mu: service -> protocol
 	// met are the services that were exported or referred to, and their interfaces.
@@ -45,10 +49,12 @@ type Processor struct {
 
 // NewProcessor returns a post-processor.
 func NewProcessor(rt *guard.Runtime, prepare func() error) *Processor {
-	return &Processor{
-		runtime: rt, prepare: prepare, exported: map[string]map[string]export{},
+	p := &Processor{
+		runtime: rt, prepare: prepare, replacements: &ofProcess, exported: map[string]map[string]export{},
 		met: map[conf.Side]map[string]bool{conf.Provider: {}, conf.Consumer: {}},
 	}
+	rt.Follow(p.follow)
+	return p
 }
 
 // WarnUnmatched tells of services that are configured on a side on which others
@@ -97,6 +103,10 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	var faults []conf.Fault
 	p.add(&faults, p.prepare())
 	view := p.runtime.Store.View()
+	faults = append(faults, p.replace(view)...)
+	if side == conf.Provider {
+		faults = append(faults, p.translate(service, u)...)
+	}
 	params := guard.OwnParamsOf(u)
 	parsed := conf.ParseParams(side, service.String(), params)
 	faults = append(faults, parsed.Faults...)
@@ -115,6 +125,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		ref.Raw = conf.OwnParams(params)
 		ref.Answerer = guard.NewFallbacks(p.runtime, u, ref)
 		u.SetAttribute(retry.AttributeKey, ref)
+		p.warnUncounted(service, u)
 	}
 	if view.AutoChain() {
 		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))

@@ -27,14 +27,9 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/filter"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
-	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/weir-go/weir/conf"
-	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/fallback"
 	"github.com/weir-go/weir/internal/retry"
@@ -66,6 +61,7 @@ func TestPlace(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
+	switchLogger()
 	for _, name := range []string{"echo", "pshutdown", "cshutdown", "mine", "generic"} {
 		extension.SetFilter(name, func() filter.Filter { return nil })
 	}
@@ -260,15 +256,6 @@ func TestWarnings(t *testing.T) {
 	require.Contains(t, said[3]+said[4], "method=fromCode")
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{"execute.limit": "5"}))
 	require.Equal(t, 5, lines.Len(), "each is said once")
-}
-
-func warnings(t *testing.T) *observer.ObservedLogs {
-	t.Helper()
-	core, lines := observer.New(zapcore.WarnLevel)
-	former := logger.GetLogger()
-	logger.SetLogger(zap.New(core).Sugar())
-	t.Cleanup(func() { logger.SetLogger(former) })
-	return lines
 }
 
 // A fallback that is configured and that nobody has registered is told of once all
