@@ -33,6 +33,7 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/metrics"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/loadbalance"
@@ -113,7 +114,9 @@ weir:
 	defer runtime.KeepAlive(chosen)
 
 	reg := prometheus.NewPedanticRegistry()
-	require.NoError(t, reg.Register(metrics.New(rt)))
+	watch := alarms.New(rt)
+	watch.Look()
+	require.NoError(t, reg.Register(metrics.New(rt, metrics.WithAlarms(watch))))
 	families, err := reg.Gather()
 	require.NoError(t, err)
 	got, want := map[string]string{}, map[string]string{}

@@ -30,6 +30,7 @@ import (
 	_ "github.com/weir-go/weir/filter/flowcontrol"    // registers its filter
 	"github.com/weir-go/weir/filter/guard"
 	_ "github.com/weir-go/weir/filter/tpslimit" // registers its filter
+	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/chain"
 	_ "github.com/weir-go/weir/loadbalance" // registers its load balances
 )
@@ -43,6 +44,7 @@ func init() {
 	info.IncludeKeys.Add(guard.TellCallerKey)
 	processor := chain.NewProcessor(guard.Process(), settings.prepare)
 	settings.settled = processor.WarnUnmatched
+	settings.begin = alarms.Process().Start
 	extension.SetConfigPostProcessor("weir", processor)
 	err := prometheus.Register(Collector())
 	var twice prometheus.AlreadyRegisteredError

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/transport"
 	"github.com/weir-go/weir/rpcstatus"
 )
@@ -32,6 +33,7 @@ var (
 	rejectionLabels = append(append([]string{}, siteLabels...), "guard", "reason")
 	waitLabels      = append(append([]string{}, siteLabels...), "guard")
 	balanceLabels   = []string{"service", "provider"}
+	alarmLabels     = append(append([]string{}, siteLabels...), "guard", "subject")
 	limitLabels     = append(append([]string{}, siteLabels...), "guard", "scope", "protocol")
 
 	calls            = desc("weir_calls_total", "Calls by how they ended. Refused ones are among them.", append(append([]string{}, siteLabels...), "outcome"))
@@ -56,6 +58,8 @@ var (
 	mode             = desc("weir_mode", "1 for the mode that holds for all guards.", []string{"mode"})
 	fallbacks        = desc("weir_fallbacks_total", "Failed calls that came to their fallback, by how it ended: answered, failed, panicked.", append(append([]string{}, siteLabels...), "fallback", "outcome"))
 	configErrors     = desc("weir_config_errors_total", "Faults in a configuration that were met while running; the last good one stayed in force.", nil)
+	alarmLevel       = desc("weir_alarms", "How near it is to its bound: 0 calm, 1 near, 2 reached.", alarmLabels)
+	alarmsTotal      = desc("weir_alarms_total", "How often it came near its bound, and reached it.", append(append([]string{}, alarmLabels...), "level"))
 	late             = desc("weir_late_responses_total", "Responses on the dubbo protocol that came after their caller had timed out, and were dropped.", nil)
 )
 
@@ -66,17 +70,30 @@ func desc(name, help string, labels []string) *prometheus.Desc {
 // Collector collects the metrics of one runtime.
 type Collector struct {
 	runtime *guard.Runtime
+	alarms  *alarms.Watch // nil for none
 }
 
+// Option gives a [Collector] more to collect.
+type Option func(*Collector)
+
+// WithAlarms adds the levels of what a watch has looked at.
+func WithAlarms(w *alarms.Watch) Option { return func(c *Collector) { c.alarms = w } }
+
 // New returns the collector of a runtime.
-func New(rt *guard.Runtime) *Collector { return &Collector{rt} }
+func New(rt *guard.Runtime, options ...Option) *Collector {
+	c := &Collector{runtime: rt}
+	for _, o := range options {
+		o(c)
+	}
+	return c
+}
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		calls, rejected, byCaller, wouldReject, inflight, elapsed, limit, limitUsed, interval,
 		waited, waiting, wouldWait, breakers, transitions, hung, fallbacks,
-		balancePicks, balanceInflight, balanceScore, balanceProviders, mode, configErrors, late,
+		balancePicks, balanceInflight, balanceScore, balanceProviders, alarmLevel, alarmsTotal, mode, configErrors, late,
 	} {
 		ch <- d
 	}
@@ -113,6 +130,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.limits(out)
 	c.breakers(out)
 	c.balancers(out)
+	c.standings(out)
 	now, _ := c.runtime.Store.View().Mode()
 	for _, m := range []conf.Mode{conf.Enforce, conf.Observe, conf.Off} {
 		v := 0.0

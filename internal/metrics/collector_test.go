@@ -35,6 +35,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/metrics"
 	"github.com/weir-go/weir/internal/retry"
 )
@@ -209,7 +210,9 @@ func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	metrics.New(c.rt).Describe(described)
 	close(described)
 	r := prometheus.NewPedanticRegistry()
-	require.NoError(t, r.Register(metrics.New(c.rt)))
+	watch := alarms.New(c.rt)
+	watch.Look()
+	require.NoError(t, r.Register(metrics.New(c.rt, metrics.WithAlarms(watch))))
 	families, err := r.Gather()
 	require.NoError(t, err)
 	require.Len(t, families, len(described))
