@@ -125,6 +125,24 @@ func checkResolve(t *testing.T, v *View, cfg *Config, params *Service) {
 	}
 }
 
+// checkRoot looks at what holds for the whole process.
+func checkRoot(t *testing.T, v *View) {
+	t.Helper()
+	last := ""
+	for _, s := range v.Health().Signals {
+		if s.Name <= last || !isName(s.Name) || s.Limit <= 0 || s.Limit > maxOwn || s.Recover <= 0 || s.Recover >= s.Limit || s.Smoothing < 0 || s.Own == (signalNamed(s.Name) != nil) {
+			t.Fatalf("%+v after %q", s, last)
+		}
+		last = s.Name
+	}
+	if a := v.Alarms(); a.WarnAt < 0 || a.WarnAt > WholeRatio || a.For < 0 {
+		t.Fatalf("%+v", a)
+	}
+	if p := v.Profiles(); p.MaxFiles < 1 || p.MaxFiles > 1000 || p.MaxBytes < 64<<10 || p.MaxBytes > 1<<30 || !printable(p.Dir) {
+		t.Fatalf("%+v", p)
+	}
+}
+
 func checkFaults(t *testing.T, faults []Fault) {
 	t.Helper()
 	for _, f := range faults {
@@ -157,6 +175,7 @@ func FuzzParseYAML(f *testing.F) {
 	f.Add("weir: {provider: {bulkhead: {max: 5, queue: 3, max-wait: 1s, run-timeout: 2s, group: g}, services: {a.B: {bulkhead.group: none, methods: {m: {bulkhead: -1}}}}}}")
 	f.Add("weir: {provider: {overload: {limit: 200, max-expand: 8, slow-call: 500ms, slow-share: 30%, entry-timeout: 0, max-overdue: 5, calm: 1m, dump-interval: 0, mode: observe}, services: {a.B: {overload: auto, overload.floor: 50, methods: {m: {overload: {ceiling: 10, entry-timeout: 2}}}}}}}")
 	f.Add("weir: {replace: [execute, tps], provider: {weight: 0}}\ndubbo: {provider: {services: {a: {interface: a.B, execute.limit: 5, tps.limiter: default, tps.limit.rate: 3, weight: 7, methods: [{name: m, tps.limit.interval: 9}, {name: 'a*', execute.limit: x}], params: {tps.limit.rate: 1, methods.m.executes: 1}}}}}")
+	f.Add("weir: {health: {cpu: off, memory: {limit: 80%, recover: .7, smoothing: 2s}, load: 3, sched-latency: 50, own: {queue: {limit: 1e3, recover: 5}, x.y: '${N:5}'}, ready: 1}, alarms: {warn-at: 0, for: 1m}, profiles: {dir: '', max-files: 5, max-bytes: 65536}}")
 	f.Add("weir: {consumer: {actives: {limit: 10, wait: 200ms, mode: off}, tps.rate: 1/2s, tps: {limit: 3}}}")
 	f.Fuzz(func(t *testing.T, doc string) {
 		cfg, found, faults := ParseYAML("f", []byte(doc))
@@ -178,6 +197,7 @@ func FuzzParseYAML(f *testing.F) {
 		var s Store
 		s.Set(FromFile, "f", cfg)
 		checkResolve(t, s.View(), cfg, nil)
+		checkRoot(t, s.View())
 
 		r := Validate("f", []byte(doc))
 		checkFaults(t, r.Faults)

@@ -117,6 +117,12 @@ type Config struct {
 	Replace []string
 	// OnError tells what a fault found at export or refer does.
 	OnError OnError
+	// Health tells when the machine is tight.
+	Health *Health
+	// Alarms tell when a limit comes near.
+	Alarms *Alarms
+	// Profiles are the files of profiles that may be written.
+	Profiles *Profiles
 	// Provider and Consumer are the two sides.
 	Provider, Consumer Section
 }
