@@ -134,8 +134,11 @@ weir:
 			map[string]string{"weight": "50", "weir.weight": "50", "methods.SayHello.weir.weight": "0", "methods.SayHello.weight": "0", "methods.sayHello.weight": "0"},
 		},
 		{
-			"the section over params", "a.B", section, map[string]string{"weir.weight": "7", "methods.sayBye.weir.weight": "8"},
-			map[string]string{"weight": "50", "weir.weight": "50", "methods.sayBye.weir.weight": "50", "methods.SayHello.weir.weight": "0", "methods.SayHello.weight": "0", "methods.sayHello.weight": "0"},
+			"the section over params", "a.B", section, map[string]string{"weir.weight": "7", "methods.SayBye.weir.weight": "8"},
+			map[string]string{
+				"weight": "50", "weir.weight": "50", "methods.SayBye.weir.weight": "50", "methods.SayBye.weight": "50", "methods.sayBye.weight": "50",
+				"methods.SayHello.weir.weight": "0", "methods.SayHello.weight": "0", "methods.sayHello.weight": "0",
+			},
 		},
 		{
 			"over those that dubbo-go writes for methods", "x.Y", section, map[string]string{"methods.SayBye.weight": "0", "methods.Other.weight": "30", "methods.a.b.weight": "1"},
@@ -157,6 +160,13 @@ weir:
 		assert.Equal(t, Service{}, declared, "a consumer does not take weights for limits")
 		assert.Empty(t, faults, tt.name)
 	}
+	// Consumers look for the name that they call.
+	assert.Equal(t, map[string]string{
+		"weir.weight": "7", "weight": "7", "methods.sayBye.weir.weight": "0", "methods.SayBye.weir.weight": "0", "methods.SayBye.weight": "0", "methods.sayBye.weight": "0",
+	}, (&View{}).DeclareParams(ServiceKey{Interface: "a.B"}, methods, map[string]string{"weir.weight": "7", "methods.sayBye.weir.weight": "0"}))
+	assert.Equal(t, map[string]string{"methods.other.weir.weight": "4", "methods.other.weight": "4", "methods.weir.weir.weight": "5", "methods.weir.weight": "5"},
+		(&View{}).DeclareParams(ServiceKey{Interface: "a.B"}, nil, map[string]string{"methods.other.weir.weight": "4", "methods.weir.weir.weight": "5", "methods.weir.weight": "0"}),
+		"of a service that does not say which methods it has")
 	for name, want := range map[string]bool{
 		"weight": true, "methods.m.weight": true, "weir.weight": false, "methods.m.weir.weight": false, "methods.weight": false, "methods..weight": false, "m.weight": false,
 	} {

@@ -21,9 +21,10 @@
 // and [View.Resolve] computes the effective policies of one method together
 // with the source of each setting.
 //
-// A provider may declare limits for its consumers in its URL. [View.DeclareParams]
-// writes them, [ParseDeclared] reads them, and [View.ResolveDeclared] lets them
-// hold where the reference has none.
+// A provider may declare limits for its consumers in its URL, and its weight.
+// [View.DeclareParams] writes them, [ParseDeclared] reads the limits, and
+// [View.ResolveDeclared] lets them hold where the reference has none. [Translate]
+// makes limits in dubbo-go's own keys ones in Weir's.
 //
 // Everything that a text can set goes through one table of keys, so that the
 // flat form in params and the structured form in YAML mean the same, are

@@ -35,48 +35,60 @@ var weightKeys = []*key{
 
 // weights adds the weights in effect: as [WeightKey], which tells a 0 that is meant
 // from the one that dubbo-go writes where nothing is set, and as dubbo's own key for
-// all other readers. These look for the very name of a method that is called, so they
-// get one for each spelling that the service lists or that the URL already has.
+// all other readers. Both are looked for by the very name of the method that is called.
+// So the former is there for each method as the service spells it, the latter for each
+// spelling that it lists, for callers in Java; and each where the URL has it already.
 func (d *declaring) weights(out map[string]string) {
 	inEffect := func(method string) string {
 		value, _ := whole(d.resolve(method).Weight)
 		return value
 	}
 	all := inEffect("")
-	d.differing(WeightKey, all, inEffect, out)
 	if all != "" {
-		out[dubboWeight] = all
+		out[WeightKey], out[dubboWeight] = all, all
 	}
-	for _, method := range d.methods {
-		d.dubboWeight(method, all, inEffect(method), out)
-	}
+	stands := map[string]bool{} // methods that the URL has a weight of Weir's for
 	for name := range d.params {
-		if method, ok := weighted(name); ok {
-			d.dubboWeight(method, all, inEffect(method), out)
+		for _, key := range [...]string{WeightKey, dubboWeight} {
+			method, ok := ofMethod(name, key)
+			value := inEffect(method)
+			if !ok || value == "" {
+				continue
+			}
+			out[name] = value
+			if key == WeightKey {
+				out[methodsPrefix+method+"."+dubboWeight] = value
+				stands[MethodKey(method)] = true
+			}
 		}
 	}
-}
-
-func (d *declaring) dubboWeight(method, all, value string, out map[string]string) {
-	name := methodsPrefix + method + "." + dubboWeight
-	if _, stands := d.params[name]; isMethod(method) && value != "" && (value != all || stands) {
-		out[name] = value
+	spelled := map[string]bool{}
+	for _, method := range d.methods {
+		value, folded := inEffect(method), MethodKey(method)
+		if value == "" || !isMethod(method) || value == all && !stands[folded] {
+			continue
+		}
+		if !spelled[folded] {
+			out[methodsPrefix+method+"."+WeightKey] = value
+			spelled[folded] = true
+		}
+		out[methodsPrefix+method+"."+dubboWeight] = value
 	}
 }
 
 // DubboWeight reports whether a param of that name is dubbo's own weight, of a service
 // or of a method.
 func DubboWeight(name string) bool {
-	_, ofMethod := weighted(name)
-	return name == dubboWeight || ofMethod
+	_, ok := ofMethod(name, dubboWeight)
+	return name == dubboWeight || ok
 }
 
-// weighted is the method whose weight dubbo's param of that name is.
-func weighted(name string) (method string, ok bool) {
+// ofMethod is the method whose value of the key a param of that name is.
+func ofMethod(name, key string) (method string, ok bool) {
 	rest, ok := strings.CutPrefix(name, methodsPrefix)
 	if !ok {
 		return "", false
 	}
-	method, ok = strings.CutSuffix(rest, "."+dubboWeight)
+	method, ok = strings.CutSuffix(rest, "."+key)
 	return method, ok && isMethod(method)
 }

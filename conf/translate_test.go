@@ -311,7 +311,7 @@ func FuzzTranslate(f *testing.F) {
 		after := got.On(params)
 		for name := range after {
 			require.False(t, slices.Contains(got.Drop, name), name)
-			require.False(t, dubboLimits[name] != "", name)
+			require.Empty(t, dubboLimits[name], name)
 		}
 		for name, value := range got.Set {
 			_, had := params[name]

@@ -13,7 +13,9 @@
 // limitations under the License.
 
 // Package chain puts Weir's filters into the chains of user services and
-// references, and checks what is configured there before a call meets it.
+// references, and checks what is configured there before a call meets it. Where
+// the configuration asks for it Weir's own take the place of dubbo's extensions,
+// and dubbo-go's limits become Weir's.
 //
 // dubbo shows a post-processor every URL just before it is exported or
 // referred. There is no way to return an error from it, so a fault panics, as a
