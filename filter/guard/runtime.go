@@ -199,6 +199,16 @@ func (rt *Runtime) once(text string, log func(string)) {
 // Serving reports whether some call of a user's service or reference has come by.
 func (rt *Runtime) Serving() bool { return rt.serving.Load() }
 
+// Owned is what the runtime keeps under a key for good, and create's result where there
+// is nothing yet.
+func (rt *Runtime) Owned(key any, create func() any) any {
+	if v, ok := rt.owned.Load(key); ok {
+		return v
+	}
+	v, _ := rt.owned.LoadOrStore(key, create())
+	return v
+}
+
 // ConfigErrors is the number of faults met while running.
 func (rt *Runtime) ConfigErrors() int64 { return rt.configErrors.Load() }
 

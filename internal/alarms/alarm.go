@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/alarm"
 )
@@ -52,8 +53,12 @@ const (
 	mostSubjects = 10_000
 )
 
-// policy is from when on something is near, and for how long it has to be.
-func policy(*guard.Runtime) alarm.Rule { return alarm.Rule{WarnAt: 0.8, For: 10 * time.Second} }
+// policy is from when on something is near, and for how long it has to be; WarnAt is 0
+// where alarms are off.
+func policy(rt *guard.Runtime) alarm.Rule {
+	p := rt.Store.View().Alarms()
+	return alarm.Rule{WarnAt: float64(p.WarnAt) / float64(conf.WholeRatio), For: p.For}
+}
 
 // Key names what an alarm is of. Addresses, references, callers and protocols are one
 // subject: the fullest stands for all.

@@ -25,9 +25,11 @@ import (
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/filter/overload"
 	"github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/internal/alarm"
 	"github.com/weir-go/weir/internal/breaker"
+	"github.com/weir-go/weir/internal/machine"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 	"github.com/weir-go/weir/tps"
 )
@@ -55,6 +57,8 @@ func (g *guards) read(now time.Duration, rule alarm.Rule, anew bool, read func(R
 	g.concurrency(read)
 	g.rates(now, read)
 	g.breakers(anew, read)
+	g.overloads(read)
+	g.machine(now, read)
 	g.hits = g.refused.look(g.runtime, &g.policies, anew, g.hits)
 	g.refused.shares(g.runtime, now, rule, read)
 }
@@ -124,6 +128,28 @@ func (g *guards) rates(now time.Duration, read func(Reading)) {
 		}
 		g.one(k, r, read)
 	})
+}
+
+func (g *guards) overloads(read func(Reading)) {
+	overload.Caps(g.runtime, func(s overload.State) {
+		g.one(Key{overload.Policy, s.Side.String(), s.Service, s.Method, Limit}, alarm.Reading{Observed: s.Running, Limit: s.Highest}, read)
+	})
+}
+
+// Machine is the guard's name of the signals of the machine; the subject is the signal.
+// Their figures are in thousandths of the signal's unit.
+const Machine = "health"
+
+func (g *guards) machine(now time.Duration, read func(Reading)) {
+	m := machine.Of(g.runtime)
+	m.Sample(now)
+	for _, s := range m.States() {
+		if s.Limit > 0 && s.Known {
+			read(Reading{Key{Guard: Machine, Subject: s.Name}, alarm.Reading{
+				Use: s.Value / s.Limit, Observed: int64(min(s.Value*1000, 1<<60)), Limit: int64(min(s.Limit*1000, 1<<60)),
+			}})
+		}
+	}
 }
 
 func placesOf(q tps.Quota, longest time.Duration) int64 {

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/filter/overload"
 	"github.com/weir-go/weir/filter/tpslimit"
 )
 
@@ -101,6 +102,7 @@ func (p *policies) add(m guard.MethodInfo) {
 	if e.Bulkhead.Group != "" {
 		set(e.Bulkhead.Set, bulkhead.Policy, call.AnyMethod, e.Bulkhead.Group, told{mode: e.Bulkhead.Mode})
 	}
+	set(e.Overload.Set, overload.Policy, m.Service, m.Method, told{mode: e.Overload.Mode})
 	set(e.Breaker.Set, circuitbreaker.Policy, m.Service, m.Method, told{mode: e.Breaker.Mode})
 }
 

@@ -21,8 +21,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dubbogo/gost/log/logger"
+
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/alarm"
+	"github.com/weir-go/weir/internal/notify"
 )
 
 // Every is how often a [Watch] looks, and slowest how often with more limits than it can
@@ -46,7 +49,7 @@ type Source func(now time.Duration, read func(Reading))
 // Watch looks at the guards of a runtime. It is safe for concurrent use.
 type Watch struct {
 	runtime     *guard.Runtime
-	subscribers list
+	subscribers notify.Hub[Alarm]
 	lines       lines
 
 	looking atomic.Bool  // one looks at a time
@@ -66,7 +69,9 @@ type Watch struct {
 
 // New returns a watch that does nothing until it is started.
 func New(rt *guard.Runtime) *Watch {
-	return &Watch{runtime: rt, guards: newGuards(rt), set: alarm.NewSet[Key](mostSubjects), counts: map[Key]*[2]uint64{}}
+	w := &Watch{runtime: rt, guards: newGuards(rt), set: alarm.NewSet[Key](mostSubjects), counts: map[Key]*[2]uint64{}}
+	w.subscribers.Panicked = func(fault any) { logger.Errorf("[Weir][Alarm] a subscriber panicked: %v", fault) }
+	return w
 }
 
 var process = New(guard.Process())
@@ -111,7 +116,7 @@ func (w *Watch) Start() (stop func()) {
 // Subscribe has f told of every alarm, in their order, on a goroutine of its own, until
 // stop. While there is somebody to tell the watch looks.
 func (w *Watch) Subscribe(f func(Alarm)) (stop func()) {
-	leave, rest := w.subscribers.add(f), w.Start()
+	leave, rest := w.subscribers.Subscribe(func(Alarm) bool { return true }, f), w.Start()
 	return func() { leave(); rest() }
 }
 
@@ -153,14 +158,16 @@ func (w *Watch) Look() {
 	now, wall, rule := guard.Now(), time.Now(), policy(w.runtime)
 	w.readings = w.readings[:0]
 	read := func(r Reading) { w.readings = append(w.readings, r) }
-	w.ask(func(now time.Duration, read func(Reading)) { w.guards.read(now, rule, anew, read) }, now, read)
-	for _, s := range sources {
-		w.ask(*s, now, read)
+	if rule.WarnAt > 0 {
+		w.ask(func(now time.Duration, read func(Reading)) { w.guards.read(now, rule, anew, read) }, now, read)
+		for _, s := range sources {
+			w.ask(*s, now, read)
+		}
 	}
 	w.read.Store(int64(len(w.readings)))
 	told := w.step(now, wall, rule)
 	for _, a := range told {
-		w.subscribers.tell(a)
+		w.subscribers.Publish(a)
 	}
 	w.lines.tell(now, told)
 	if w.crowded() {
