@@ -17,6 +17,7 @@ package weir
 import (
 	"cmp"
 	"context"
+	"io"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/weir-go/weir/filter/overload"
 	"github.com/weir-go/weir/internal/health"
 	"github.com/weir-go/weir/internal/machine"
+	"github.com/weir-go/weir/internal/profile"
 )
 
 // OverloadEvent is a decision of an overload guard.
@@ -56,6 +58,11 @@ func AddHealthSignal(name string, rule HealthRule, read func() (value float64, k
 	}
 	return func() { m.Remove(name) }, nil
 }
+
+// WriteGoroutineProfile writes where the goroutines of the process are: stacks that are the
+// same are counted, those with the most come first, and what is beyond limit bytes is left
+// out. It stops the process for milliseconds.
+func WriteGoroutineProfile(w io.Writer, limit int64) error { return profile.WriteTo(w, limit) }
 
 // OverloadState is the cap of one method.
 type OverloadState struct {

@@ -21,9 +21,11 @@ import (
 
 	"github.com/dubbogo/gost/log/logger"
 
+	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/overload"
+	"github.com/weir-go/weir/internal/profile"
 )
 
 // Event is a decision of a cap. It encodes as JSON.
@@ -60,6 +62,12 @@ var kinds = map[overload.Kind]string{
 	overload.Changed: "changed", overload.Held: "held", overload.Overdue: "overdue", overload.Slow: "slow",
 }
 
+// ChangeReasons are the reasons of changes.
+var ChangeReasons = []string{
+	overload.Healthy.String(), overload.Calm.String(), overload.SlowCalls.String(), overload.Tight.String(),
+	overload.Configured.String(), overload.Adapted.String(),
+}
+
 type told struct {
 	runtime *guard.Runtime
 	Event
@@ -79,7 +87,8 @@ func Subscribe(rt *guard.Runtime, f func(Event)) (stop func()) {
 type teller struct {
 	key       Key
 	method    atomic.Pointer[string]
-	dumpEvery atomic.Int64
+	profiles  *profile.Writer
+	dumpEvery atomic.Int64 // a duration, 0 for never
 
 	mu      sync.Mutex
 	counted map[string]int64 // guarded by mu: changes by reason
@@ -124,7 +133,7 @@ func (t *teller) tell(ev overload.Event) {
 	}
 	hub.Publish(told{t.key.runtime, e})
 	if ev.Kind == overload.Slow || ev.Kind == overload.Overdue {
-		_ = t.dumpEvery.Load() // TODO profile
+		t.profiles.Request(call.Resource(e.Service, e.Method), time.Duration(t.dumpEvery.Load()), ev.At)
 	}
 	t.log(ev, e)
 }

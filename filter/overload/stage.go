@@ -48,7 +48,7 @@ func steps(site guard.Site) []guard.Step {
 	p := site.Policy.Overload
 	key := Key{Side: site.Side, Reference: site.Reference, Service: site.Service, Method: conf.MethodKey(site.Method), runtime: site.Runtime()}
 	e := entries.Get(key, func() *entry {
-		return &entry{teller: &teller{key: key}, watch: watchOf(site.Runtime())}
+		return &entry{teller: &teller{key: key, profiles: profilesOf(site.Runtime())}, watch: watchOf(site.Runtime())}
 	})
 	if err := e.set(site, p); err != nil {
 		// Values are checked when they are read; a cap that cannot be made must neither

@@ -46,8 +46,8 @@ func (c *Collector) overloads(out sender) {
 		out.gauge(overloadOverdue, float64(s.aside), at.Side, at.Service, at.Method)
 		out.counter(overloadOverdueTotal, float64(s.overdue), at.Side, at.Service, at.Method)
 		out.counter(slowCalls, float64(s.slowed), at.Side, at.Service, at.Method)
-		for reason, n := range s.changes {
-			out.counter(overloadChanges, float64(n), at.Side, at.Service, at.Method, reason)
+		for _, reason := range overload.ChangeReasons {
+			out.counter(overloadChanges, float64(s.changes[reason]), at.Side, at.Service, at.Method, reason)
 		}
 	}
 }
