@@ -23,6 +23,8 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/internal/alarm"
+	"github.com/weir-go/weir/internal/health"
+	"github.com/weir-go/weir/internal/machine"
 )
 
 func TestExecutesComesNearIsReachedAndIsCalm(t *testing.T) {
@@ -235,5 +237,26 @@ func TestNoFlapping(t *testing.T) {
 			sleep(time.Duration(i%7) * 100 * time.Millisecond)
 		}
 		require.LessOrEqual(t, len(w.take()), 8)
+	})
+}
+
+func TestOverloadAndMachine(t *testing.T) {
+	in(t, "weir: {provider: {overload: {limit: 2, max-expand: 1}}}", func(t *testing.T, w *world) {
+		use := 0.5
+		require.NoError(t, machine.Of(w.rt).Add(health.Func("db", func(time.Duration) (float64, bool) { return use, true }), health.Rule{Limit: 0.8}))
+		call := w.chain(t, conf.Provider)
+		end := hold(3, call)
+		sleep(time.Second)
+		require.Equal(t, []string{"overload limit reached 2/2 refused 1"}, w.take())
+		end()
+		use = 0.7
+		sleep(12 * time.Second)
+		require.Contains(t, w.take(), "health db near 700/800")
+		use = 0.9
+		sleep(2 * time.Second)
+		require.Contains(t, w.take(), "health db reached 900/800")
+		use = 0.1
+		sleep(15 * time.Second)
+		require.Contains(t, w.take(), "health db calm 100/800")
 	})
 }

@@ -59,6 +59,10 @@ func in(t *testing.T, yaml string, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{rt: guard.NewRuntime()}
 		w.configure(t, yaml)
+		// How the machine is that the tests run on must not matter.
+		off, _, faults := conf.ParseYAML("test", []byte("weir: {health: {cpu: off, memory: off}}"))
+		require.Empty(t, faults)
+		w.rt.Store.Set(conf.FromFile, "file", off)
 		w.watch = alarms.New(w.rt)
 		stop := w.watch.Subscribe(func(a alarms.Alarm) {
 			w.mu.Lock()
