@@ -129,6 +129,25 @@ func TestRegression_ProbeThatHangs(t *testing.T) {
 	}
 }
 
+// One whose calls are given up because they take so long is slow: how long it would have
+// taken nobody knows, but not that it may be fast.
+func TestRegression_GivenUpBecauseSlow(t *testing.T) {
+	for _, balance := range []string{loadbalance.ShortestResponse, loadbalance.TwoChoices} {
+		synctest.Test(t, func(t *testing.T) {
+			c := refer(t, balance, "failfast", nil, takes(20*ms), takes(20*ms), takes(10*time.Second))
+			for range 300 {
+				ctx, cancel := context.WithCancel(context.Background())
+				timer := time.AfterFunc(200*ms, cancel)
+				_ = c.call(ctx)
+				timer.Stop()
+				cancel()
+			}
+			assert.Less(t, c.instances[2].hits.Load(), int64(50), balance)
+			assert.Equal(t, 200*ms, c.record(2).Response(guard.Now()), balance)
+		})
+	}
+}
+
 // A breaker that nobody holds any more, as its provider has been away, says nothing when
 // its policy is taken away. What it had said last must not hold for good.
 func TestRegression_BreakerThatIsGone(t *testing.T) {
@@ -139,6 +158,22 @@ func TestRegression_BreakerThatIsGone(t *testing.T) {
 			c.record(1).Avoid(guard.Now() + time.Second)
 			time.Sleep(time.Second) //nolint:forbidigo // synctest
 			assert.Greater(t, c.each(t, 300)[1], int64(50), balance)
+		})
+	}
+}
+
+// An instance that answers by business errors answers: where it was avoided once all
+// calls may go there again, as with the others.
+func TestRegression_AvoidedOnceAndOnlyBusinessErrors(t *testing.T) {
+	for _, balance := range all {
+		synctest.Test(t, func(t *testing.T) {
+			answer := fails(triple_protocol.NewWireError(triple_protocol.CodeBizError, errors.New("no such user")))
+			slow := func(ctx context.Context) error { _ = takes(ms)(ctx); return answer(ctx) }
+			c := refer(t, balance, "failover", nil, slow, slow, slow)
+			c.each(t, 30)
+			c.record(1).Avoid(guard.Now() + time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // synctest
+			assert.Greater(t, c.each(t, 600)[1], int64(50), balance)
 		})
 	}
 }
