@@ -114,7 +114,7 @@ func (v *view) weigh() {
 		if !f.started.IsZero() {
 			up := now.Sub(f.started)
 			candidates[i].Weight = pick.WarmingWeight(f.weight, up, f.warmUp)
-			warming = warming || up < f.warmUp
+			warming = warming || pick.Warming(up, f.warmUp)
 		}
 	}
 	v.set.Store(pick.NewSet(candidates))

@@ -1,0 +1,31 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package loadbalance
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A provider whose clock is ahead of ours has just started all the same.
+func TestRegression_StartInTheFuture(t *testing.T) {
+	for _, name := range names {
+		f := newFleet(3, nil, nil, map[string]string{"timestamp": strconv.FormatInt(time.Now().Add(30*time.Second).Unix(), 10)})
+		assert.Less(t, f.shares(newBalancer(name), 2000)[2], 60, name)
+	}
+}
