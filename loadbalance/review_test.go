@@ -15,17 +15,103 @@
 package loadbalance
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+// Routers give some calls a list that differs from the usual one by an element. Calls
+// with it were chosen for from the usual one's view nearly always, so its own element got
+// next to none.
+func TestRegression_ListsThatLookAlike(t *testing.T) {
+	for _, name := range names {
+		b := newBalancer(name)
+		f := newFleet(21)
+		all, inv := f.list(), called("M")
+		own := 0
+		for n := range 40_000 {
+			list := slices.Clone(all[:20])
+			if n%20 == 0 {
+				list[19] = all[20]
+			}
+			chosen := b.Select(list, inv)
+			require.Contains(t, list, chosen)
+			if chosen == all[20] {
+				own++
+			}
+		}
+		assert.InDelta(t, 2000/20, own, 45, name)
+		list := f.list()[:20]
+		other := append(f.list()[:19], f.list()[20])
+		assert.Zero(t, testing.AllocsPerRun(100, func() { b.Select(list, inv); b.Select(other, inv) }), name)
+	}
+}
+
+// While a list is replaced some calls still come with the old one. That is no reason to
+// look at all elements for good.
+func TestListThatIsReplaced(t *testing.T) {
+	b := newBalancer(LeastActive)
+	f := newFleet(4)
+	old := f.list()
+	f.shares(b, 10)
+	f.providers[3].Destroy()
+	f.providers = f.providers[:3]
+	f.add(nil)
+	for range 100 {
+		b.Select(old, called("M"))
+		b.Select(f.list(), called("M"))
+	}
+	assert.False(t, f.view(b, "M").mixed())
+}
+
+// Names of methods that come from somewhere else cost no more than others.
+func TestRegression_MoreMethodsThanAreKept(t *testing.T) {
+	b := newBalancer(LeastActive)
+	f := newFleet(5, weights("10", "20")...)
+	var calls []base.Invocation
+	for n := range 2 * maxMethods {
+		calls = append(calls, called("M"+strconv.Itoa(n)))
+	}
+	list := f.list()
+	all := func() {
+		for _, inv := range calls {
+			b.Select(list, inv)
+		}
+	}
+	all()
+	assert.Zero(t, testing.AllocsPerRun(3, all))
+}
 
 // A provider whose clock is ahead of ours has just started all the same.
 func TestRegression_StartInTheFuture(t *testing.T) {
 	for _, name := range names {
 		f := newFleet(3, nil, nil, map[string]string{"timestamp": strconv.FormatInt(time.Now().Add(30*time.Second).Unix(), 10)})
 		assert.Less(t, f.shares(newBalancer(name), 2000)[2], 60, name)
+	}
+}
+
+// What has no connection is avoided, not what stood in its place before.
+func TestRegression_UnavailableInAChangedList(t *testing.T) {
+	for _, name := range names {
+		b := newBalancer(name)
+		for range 50 {
+			f := newFleet(3)
+			f.shares(b, 10)
+			former := f.view(b, "M").set.Load()
+			f.add(nil)
+			f.providers[0].gone.Store(true)
+			f.providers[2], f.providers[3] = f.providers[3], f.providers[2]
+			f.providers[2].gone.Store(true)
+			f.providers = f.providers[:3]
+			for range 20 {
+				b.Select(f.list(), called("M"))
+			}
+			assert.LessOrEqual(t, former.Member(2).AvoidedFor(0), time.Duration(0), name)
+		}
 	}
 }
