@@ -87,6 +87,26 @@ func TestRegression_MoreMethodsThanAreKept(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(3, all))
 }
 
+func TestRegression_WeightsOfMethods(t *testing.T) {
+	for name, test := range map[string]struct {
+		params map[string]string
+		want   int64
+	}{
+		"interface level":              {map[string]string{"weight": "1", "methods.SayHello.weight": "7"}, 7},
+		"Java's case":                  {map[string]string{"weight": "1", "methods.sayHello.weight": "7"}, 7},
+		"application level, and Java":  {map[string]string{"weight": "1", "sayHello.weight": "7"}, 7},
+		"application level, Weir's":    {map[string]string{"weir.weight": "1", "SayHello.weir.weight": "7"}, 7},
+		"drained":                      {map[string]string{"weight": "1", "sayHello.weir.weight": "0"}, 0},
+		"another method's":             {map[string]string{"weight": "1", "sayBye.weight": "7"}, 1},
+		"unset at application level":   {map[string]string{"release": "dubbo-golang-3.3.2", "weight": "5", "SayHello.weight": "0"}, 5},
+		"Java's 0 at the method":       {map[string]string{"release": "3.3.0", "weight": "5", "sayHello.weight": "0"}, 0},
+		"less than nothing is drained": {map[string]string{"weight": "-5"}, 0},
+	} {
+		assert.Equal(t, test.want, weightOf(test.params, "SayHello"), name)
+		assert.Equal(t, test.want, weightOf(test.params, "sayHello"), name)
+	}
+}
+
 // A provider whose clock is ahead of ours has just started all the same.
 func TestRegression_StartInTheFuture(t *testing.T) {
 	for _, name := range names {

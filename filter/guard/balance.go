@@ -34,6 +34,9 @@ func RecordOf(method string) string {
 	return conf.MethodKey(method)
 }
 
+// Spellings are the names by which a method may be called, name among them.
+func Spellings(name string) []string { return spellings(name) }
+
 // MethodOf is the method that a call is for, of a generic one the real method.
 func MethodOf(inv base.Invocation) string { return methodName(inv) }
 
