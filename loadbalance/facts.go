@@ -55,6 +55,8 @@ type facts struct {
 	// started is when the provider was exported, zero when it does not say.
 	started time.Time
 	warmUp  time.Duration
+	// registry is set for a registry among several.
+	registry bool
 }
 
 func (r *reference) factsOf(invoker base.Invoker, method string) facts {
@@ -63,7 +65,7 @@ func (r *reference) factsOf(invoker base.Invoker, method string) facts {
 		return facts{instance: r.ref.Peers.Instance("")}
 	}
 	params := guard.ParamsOf(u)
-	f := facts{instance: r.ref.Peers.Instance(u.Location), weight: weightOf(params, method)}
+	f := facts{instance: r.ref.Peers.Instance(u.Location), weight: weightOf(params, method), registry: isTrue(params[registryLabel])}
 	f.started, f.warmUp = startOf(params)
 	return f
 }

@@ -20,9 +20,12 @@ import (
 	"testing"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // Routers give some calls a list that differs from the usual one by an element. Calls
@@ -113,6 +116,44 @@ func TestRegression_StartInTheFuture(t *testing.T) {
 		f := newFleet(3, nil, nil, map[string]string{"timestamp": strconv.FormatInt(time.Now().Add(30*time.Second).Unix(), 10)})
 		assert.Less(t, f.shares(newBalancer(name), 2000)[2], 60, name)
 	}
+}
+
+// Providers are told of for as long as they are there, whichever list a call had last;
+// and no longer, however rarely a method is called.
+func TestRegression_StatesOfListsInTurn(t *testing.T) {
+	f := newFleet(4)
+	b := newBalancer(LeastActive)
+	b.Select(f.list(), called("Once"))
+	b.Select(f.list()[:2], called("M"))
+	b.Select(f.list()[2:], called("M"))
+	assert.Len(t, f.state(t).Providers, 4)
+	f.providers[0].Destroy()
+	b.Select(f.list()[1:], called("M"))
+	assert.Len(t, f.state(t).Providers, 3)
+	for _, p := range f.providers {
+		p.Destroy()
+	}
+	assert.False(t, slices.ContainsFunc(States(), func(s State) bool { return s.Service == f.service }), "the reference is gone")
+}
+
+// Of several registries the first choice is among them: they are no providers.
+func TestRegression_StatesOfRegistries(t *testing.T) {
+	f := newFleet(2)
+	var registries []base.Invoker
+	for range 2 {
+		u := common.NewURLWithOptions(common.WithProtocol("registry"), common.WithLocation("127.0.0.1:2181"), common.WithParamsValue("registry.label", "true"))
+		u.SubURL = common.NewURLWithOptions(common.WithProtocol("tri"), common.WithInterface(f.service), common.WithPath(f.service))
+		u.SubURL.SetAttribute(retry.AttributeKey, f.ref)
+		p := &provider{}
+		p.url.Store(u)
+		registries = append(registries, p)
+	}
+	b := newBalancer(LeastActive)
+	b.Select(registries, called("M"))
+	b.Select(f.list(), called("M"))
+	s := f.state(t) // by the service of the reference
+	require.Len(t, s.Providers, 2)
+	assert.Equal(t, "10.0.0.1:1", s.Providers[0].Address)
 }
 
 // What has no connection is avoided, not what stood in its place before.

@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 
 	"github.com/weir-go/weir/call"
@@ -167,12 +168,20 @@ func (b *Balancer) referenceOf(invokers []base.Invoker) *reference {
 		}
 		r := ref.Owned(ownerKey{}, func() any {
 			return references.Get(ref.ID, func() *reference {
-				return &reference{ref: ref, service: guard.ServiceOf(u).String(), methods: map[string][]*view{}, names: map[string]bool{}}
+				return &reference{ref: ref, service: serviceOf(u), methods: map[string][]*view{}, names: map[string]bool{}}
 			})
 		}).(*reference)
 		return r
 	}
 	return unknown()
+}
+
+// serviceOf is the service of a provider's URL, or of the reference below a registry's.
+func serviceOf(u *common.URL) string {
+	for u.SubURL != nil {
+		u = u.SubURL
+	}
+	return guard.ServiceOf(u).String()
 }
 
 // unknown is of invokers whose reference Weir has not seen being made. Nobody counts
