@@ -68,7 +68,7 @@ func (m *Monitor) Add(s Signal, r Rule) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	w := &watch{name: name, signal: s, rule: r}
-	if _, w.inline = s.(own); !w.inline {
+	if _, w.inline = s.(ours); !w.inline {
 		w.answers = make(chan answer, 1)
 	}
 	m.mu.Lock()

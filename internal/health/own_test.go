@@ -51,45 +51,49 @@ func TestOwnSignalsThatMisbehave(t *testing.T) {
 		"huge":               {func(time.Duration) (float64, bool) { return math.MaxFloat64 / 4, true }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := health.New()
-			bad := true
-			require.NoError(t, m.Add(health.Func("bad", func(now time.Duration) (float64, bool) {
-				if bad {
-					return c.read(now)
+			synctest.Test(t, func(t *testing.T) {
+				m := health.New()
+				bad := true
+				require.NoError(t, m.Add(health.Func("bad", func(now time.Duration) (float64, bool) {
+					if bad {
+						return c.read(now)
+					}
+					return 20, true
+				}), rule))
+				require.NoError(t, m.Add(fixed("good", 11), rule))
+				for i := range 3 {
+					m.Sample(time.Duration(i) * sec)
+					s := stateOf(t, m, "bad")
+					assert.Equal(t, c.err == nil, s.Known)
+					if c.err != nil {
+						assert.ErrorIs(t, s.Err, c.err)
+						assert.False(t, s.Tight)
+					}
+					assert.True(t, stateOf(t, m, "good").Tight, "the others go on")
 				}
-				return 20, true
-			}), rule))
-			require.NoError(t, m.Add(fixed("good", 11), rule))
-			for i := range 3 {
-				m.Sample(time.Duration(i) * sec)
-				s := stateOf(t, m, "bad")
-				assert.Equal(t, c.err == nil, s.Known)
+				bad = false
+				require.True(t, m.Remove("good"))
+				m.Sample(3 * sec)
+				assert.NoError(t, stateOf(t, m, "bad").Err)
 				if c.err != nil {
-					assert.ErrorIs(t, s.Err, c.err)
-					assert.False(t, s.Tight)
+					assert.Equal(t, "bad", who(m), "it is read again")
 				}
-				assert.True(t, stateOf(t, m, "good").Tight, "the others go on")
-			}
-			bad = false
-			require.True(t, m.Remove("good"))
-			m.Sample(3 * sec)
-			assert.NoError(t, stateOf(t, m, "bad").Err)
-			if c.err != nil {
-				assert.Equal(t, "bad", who(m), "it is read again")
-			}
+			})
 		})
 	}
 }
 
 // The largest values on both sides do not make a mean that is none.
 func TestHugeValues(t *testing.T) {
-	m, d := watched(t, health.Rule{Limit: 10, Smoothing: sec}, "x")
-	for i := range 20 {
-		d[0].set(math.Copysign(math.MaxFloat64/4, float64(i%2)-0.5))
-		m.Sample(time.Duration(i) * time.Hour)
-		v := stateOf(t, m, "x").Value
-		assert.False(t, math.IsNaN(v) || math.IsInf(v, 0), v)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m, d := watched(t, health.Rule{Limit: 10, Smoothing: sec}, "x")
+		for i := range 20 {
+			d[0].set(math.Copysign(math.MaxFloat64/4, float64(i%2)-0.5))
+			m.Sample(time.Duration(i) * time.Hour)
+			v := stateOf(t, m, "x").Value
+			assert.False(t, math.IsNaN(v) || math.IsInf(v, 0), v)
+		}
+	})
 }
 
 func TestOwnSignalThatHangs(t *testing.T) {
@@ -105,12 +109,18 @@ func TestOwnSignalThatHangs(t *testing.T) {
 			return 100, true
 		}), rule))
 		require.NoError(t, m.Add(health.Func("slow", func(time.Duration) (float64, bool) {
-			time.Sleep(90 * ms) //nolint:forbidigo // synctest
+			time.Sleep(900 * ms) //nolint:forbidigo // synctest
 			return 20, true
 		}), rule))
 		require.NoError(t, m.Add(fixed("last", 1), rule))
 
-		m.Sample(0)
+		require.NoError(t, m.Add(health.Goroutines(), health.Rule{Limit: 1}))
+		go m.Sample(0)
+		synctest.Wait()
+		assert.Equal(t, health.NameGoroutines, who(m), "it holds at once")
+		require.True(t, m.Remove(health.NameGoroutines))
+		time.Sleep(health.Patience) //nolint:forbidigo // synctest
+		synctest.Wait()
 		assert.Equal(t, health.Patience, time.Since(begun), "it is waited for, but not for good")
 		assert.ErrorIs(t, stateOf(t, m, "hangs").Err, health.ErrLate)
 		assert.True(t, stateOf(t, m, "slow").Known, "they are read side by side")
@@ -118,7 +128,7 @@ func TestOwnSignalThatHangs(t *testing.T) {
 		for i := range 5 {
 			before := time.Now()
 			m.Sample(time.Duration(i+1) * sec)
-			assert.Equal(t, 90*ms, time.Since(before), "nobody waits for it again")
+			assert.Equal(t, 900*ms, time.Since(before), "nobody waits for it again")
 			assert.ErrorIs(t, stateOf(t, m, "hangs").Err, health.ErrLate)
 		}
 		assert.EqualValues(t, 1, reads.Load())
@@ -157,46 +167,52 @@ func TestOwnSignalRemovedWhileItHangs(t *testing.T) {
 
 // A signal may use the monitor that reads it.
 func TestOwnSignalThatUsesTheMonitor(t *testing.T) {
-	m := health.New()
-	calls := 0
-	require.NoError(t, m.Add(health.Func("x", func(now time.Duration) (float64, bool) {
-		calls++
-		m.Sample(now) // somebody samples: it returns
-		_, _ = m.Tight()
-		assert.Len(t, m.States(), 1)
-		assert.ErrorIs(t, m.Add(fixed("x", 1), health.Rule{}), health.ErrDuplicate)
-		assert.NoError(t, m.Update("x", health.Rule{Limit: 5}))
-		return 7, true
-	}), health.Rule{Limit: 10}))
-	m.Sample(0)
-	assert.Equal(t, 1, calls)
-	assert.Equal(t, "x", who(m), "by the rule that came meanwhile")
+	synctest.Test(t, func(t *testing.T) {
+		m := health.New()
+		calls := 0
+		require.NoError(t, m.Add(health.Func("x", func(now time.Duration) (float64, bool) {
+			calls++
+			m.Sample(now) // somebody samples: it returns
+			_, _ = m.Tight()
+			assert.Len(t, m.States(), 1)
+			assert.ErrorIs(t, m.Add(fixed("x", 1), health.Rule{}), health.ErrDuplicate)
+			assert.NoError(t, m.Update("x", health.Rule{Limit: 5}))
+			return 7, true
+		}), health.Rule{Limit: 10}))
+		m.Sample(0)
+		assert.Equal(t, 1, calls)
+		assert.Equal(t, "x", who(m), "by the rule that came meanwhile")
+	})
 }
 
 func TestOwnSignalTurnedOffWhileItIsRead(t *testing.T) {
-	m := health.New()
-	require.NoError(t, m.Add(health.Func("x", func(time.Duration) (float64, bool) {
-		return 100, errors.Is(m.Update("x", health.Rule{}), nil)
-	}), health.Rule{Limit: 10}))
-	m.Sample(0)
-	assert.Empty(t, who(m))
-	assert.False(t, m.States()[0].Known)
+	synctest.Test(t, func(t *testing.T) {
+		m := health.New()
+		require.NoError(t, m.Add(health.Func("x", func(time.Duration) (float64, bool) {
+			return 100, errors.Is(m.Update("x", health.Rule{}), nil)
+		}), health.Rule{Limit: 10}))
+		m.Sample(0)
+		assert.Empty(t, who(m))
+		assert.False(t, m.States()[0].Known)
+	})
 }
 
 func TestOwnSignalTurnedOffAndOnWhileItIsRead(t *testing.T) {
-	m := health.New()
-	rule := health.Rule{Limit: 10, Smoothing: time.Hour}
-	value := 100.
-	require.NoError(t, m.Add(health.Func("x", func(time.Duration) (float64, bool) {
-		if value == 100 {
-			assert.NoError(t, m.Update("x", health.Rule{}))
-			assert.NoError(t, m.Update("x", rule))
-		}
-		return value, true
-	}), rule))
-	m.Sample(0)
-	assert.False(t, m.States()[0].Known, "what was read is from before")
-	value = 1
-	m.Sample(sec)
-	assert.Equal(t, 1., m.States()[0].Value)
+	synctest.Test(t, func(t *testing.T) {
+		m := health.New()
+		rule := health.Rule{Limit: 10, Smoothing: time.Hour}
+		value := 100.
+		require.NoError(t, m.Add(health.Func("x", func(time.Duration) (float64, bool) {
+			if value == 100 {
+				assert.NoError(t, m.Update("x", health.Rule{}))
+				assert.NoError(t, m.Update("x", rule))
+			}
+			return value, true
+		}), rule))
+		m.Sample(0)
+		assert.False(t, m.States()[0].Known, "what was read is from before")
+		value = 1
+		m.Sample(sec)
+		assert.Equal(t, 1., m.States()[0].Value)
+	})
 }

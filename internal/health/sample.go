@@ -16,8 +16,10 @@ package health
 
 import "time"
 
-// Patience is how long a sample waits for signals that are not of this package.
-const Patience = 100 * time.Millisecond
+// Patience is how long a sample waits for signals that are not of this package. It is
+// long enough for their goroutines to have their turn where the scheduler is late,
+// which is when they are needed.
+const Patience = time.Second
 
 // turn is a signal in one sample.
 type turn struct {
@@ -32,35 +34,40 @@ type turn struct {
 // time before the last one counts as the same. While somebody samples, another one
 // that tries to returns at once.
 //
-// Signals from elsewhere are read side by side, each by a goroutine of its own, and
-// are waited for as long as [Patience], all in all. One that has not come back by then is
-// not known, and is neither asked nor waited for again until it has: what hangs for
-// good costs one goroutine. Panics are contained.
+// What the signals of this package say holds at once. Others are read side by side,
+// each by a goroutine of its own, and are waited for as long as [Patience], all in all.
+// One that has not come back by then is not known, and is neither asked nor waited for
+// again until it has: what hangs for good costs one goroutine, and one sample the time.
+// Panics are contained.
 func (m *Monitor) Sample(now time.Duration) {
 	if !m.sampling.CompareAndSwap(false, true) {
 		return
 	}
 	defer m.sampling.Store(false)
 	m.callUp()
-	asked := false
+	own, asked := false, false
 	for i := range m.round {
 		if t := &m.round[i]; !t.inline {
 			t.start(now)
-			asked = asked || t.waiting
+			own, asked = true, asked || t.waiting
 		}
 	}
 	for i := range m.round {
 		if t := &m.round[i]; t.inline {
 			if t.anew {
-				t.signal.(own).forget()
+				t.signal.(ours).forget()
 			}
 			t.answer = t.read(now)
 		}
 	}
+	m.take(now, true)
 	if asked {
 		m.await()
 	}
-	m.take(now)
+	if own {
+		m.take(now, false)
+	}
+	clear(m.round) // those that are removed are not kept
 }
 
 // callUp makes the round of those that are read.
@@ -123,14 +130,15 @@ func (m *Monitor) await() {
 	}
 }
 
-// take ends the round.
-func (m *Monitor) take(now time.Duration) {
+// take takes the answers of this package's signals, or those of the others.
+func (m *Monitor) take(now time.Duration, inline bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now = now
 	for i := range m.round {
-		m.round[i].takeLocked(m.round[i].answer, now)
+		if t := &m.round[i]; t.inline == inline {
+			t.takeLocked(t.answer, now)
+		}
 	}
-	clear(m.round) // those that are removed are not kept
 	m.judgeLocked()
 }

@@ -65,8 +65,8 @@ type function struct {
 func (f function) Name() string                           { return f.name }
 func (f function) Read(now time.Duration) (float64, bool) { return f.read(now) }
 
-// own is a signal of this package: it comes back soon.
-type own interface {
+// ours is a signal of this package: it comes back soon.
+type ours interface {
 	Signal
 	// forget drops what was read before.
 	forget()
