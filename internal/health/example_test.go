@@ -101,7 +101,7 @@ func ExampleMonitor() {
 	// Output:
 	// false
 	// cpu: limit 0.9, calm below 0.7
-	// load-average: limit 0, calm below 0
+	// load: limit 0, calm below 0
 	// memory: limit 0, calm below 0
 	// goroutines: limit 100000, calm below 90000
 }
