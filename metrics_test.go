@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
@@ -33,6 +34,9 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/alarms"
+	"github.com/weir-go/weir/internal/health"
+	"github.com/weir-go/weir/internal/machine"
 	"github.com/weir-go/weir/internal/metrics"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/loadbalance"
@@ -85,7 +89,7 @@ func TestTheListOfMetricsHasTheirTypes(t *testing.T) {
 	rt := guard.NewRuntime()
 	cfg, found, faults := conf.ParseYAML("test", []byte(`
 weir:
-  provider: {executes: 1, tps: 1000}
+  provider: {executes: 1, tps: 1000, overload: 5}
   consumer: {actives: 1, breaker: standard}
 `))
 	require.Empty(t, faults)
@@ -97,6 +101,8 @@ weir:
 	require.Empty(t, parsed.Faults)
 	ref := retry.NewReference(&parsed.Service)
 	ref.Answerer = guard.NewFallbacks(rt, u, ref)
+	require.NoError(t, machine.Of(rt).Add(health.Func("own", func(time.Duration) (float64, bool) { return 0.5, true }), health.Rule{Limit: 0.9}))
+	machine.Of(rt).Sample(guard.Now())
 	// A call that ends, one that runs, and one that is refused.
 	provider, consumer := guard.New(rt, conf.Provider), guard.New(rt, conf.Consumer)
 	attackCall(consumer, u, "SayHello", func() {})
@@ -113,7 +119,9 @@ weir:
 	defer runtime.KeepAlive(chosen)
 
 	reg := prometheus.NewPedanticRegistry()
-	require.NoError(t, reg.Register(metrics.New(rt)))
+	watch := alarms.New(rt)
+	watch.Look()
+	require.NoError(t, reg.Register(metrics.New(rt, metrics.WithAlarms(watch))))
 	families, err := reg.Gather()
 	require.NoError(t, err)
 	got, want := map[string]string{}, map[string]string{}

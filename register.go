@@ -29,7 +29,9 @@ import (
 	_ "github.com/weir-go/weir/filter/executelimit"   // registers its filter
 	_ "github.com/weir-go/weir/filter/flowcontrol"    // registers its filter
 	"github.com/weir-go/weir/filter/guard"
+	_ "github.com/weir-go/weir/filter/overload" // registers its filters
 	_ "github.com/weir-go/weir/filter/tpslimit" // registers its filter
+	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/chain"
 	_ "github.com/weir-go/weir/loadbalance" // registers its load balances
 )
@@ -41,8 +43,10 @@ func init() {
 	info.IncludeKeys.Add(conf.ActivesKey)
 	info.IncludeKeys.Add(conf.WeightKey)
 	info.IncludeKeys.Add(guard.TellCallerKey)
+	registerReadiness(guard.Process())
 	processor := chain.NewProcessor(guard.Process(), settings.prepare)
 	settings.settled = processor.WarnUnmatched
+	settings.begin = alarms.Process().Start
 	extension.SetConfigPostProcessor("weir", processor)
 	err := prometheus.Register(Collector())
 	var twice prometheus.AlreadyRegisteredError

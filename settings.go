@@ -66,6 +66,8 @@ type sources struct {
 	// settled is called once, settleAfter the first export or refer: by then a
 	// program has made most of its services and references.
 	settled func()
+	// begin is called once, before the first export or refer, and what it returns at the end.
+	begin func() (end func())
 
 	once sync.Once
 
@@ -77,6 +79,7 @@ type sources struct {
 	current  conf.Set     // guarded by mu: what it said
 	prepared bool         // guarded by mu
 	stopPoll func()       // guarded by mu
+	end      func()       // guarded by mu: of what has begun
 }
 
 // prepare is called before each URL is looked at.
@@ -90,6 +93,12 @@ func (s *sources) prepare() error {
 				defer func() { _ = recover() }() // a logger that panics here would end the process
 				s.settled()
 			})
+		}
+		if s.begin != nil {
+			end := s.begin()
+			s.mu.Lock()
+			s.end = end
+			s.mu.Unlock()
 		}
 		extension.AddCustomShutdownCallback(s.stop)
 	})
@@ -270,6 +279,9 @@ func (s *sources) stop() {
 	defer s.mu.Unlock()
 	if s.stopPoll != nil {
 		s.stopPoll()
+	}
+	if s.end != nil {
+		s.end()
 	}
 }
 

@@ -55,6 +55,10 @@ type State struct {
 	Limits []LimitState `json:"limits"`
 	// Breakers are those in force, sorted.
 	Breakers []BreakerState `json:"breakers"`
+	// Overloads are the caps of the overload guards, sorted.
+	Overloads []OverloadState `json:"overloads"`
+	// Health are the signals of the machine that are read.
+	Health []HealthState `json:"health"`
 	// Balances are those of the references that choose by one of Weir's load balances, sorted.
 	Balances []BalanceState `json:"balances"`
 	// ConfigErrors counts faults that were met while running.
@@ -232,6 +236,7 @@ func snapshot(rt *guard.Runtime) State {
 	})
 	s.Limits = append(s.Limits, limitStates(rt)...)
 	s.Breakers = breakerStates(rt)
+	s.Overloads, s.Health = overloadStates(rt), healthStates(rt)
 	s.Balances = balanceStates()
 	slices.SortFunc(s.Methods, func(a, b MethodState) int {
 		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),

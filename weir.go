@@ -21,6 +21,8 @@ import (
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/circuitbreaker"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/alarm"
+	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/metrics"
 )
 
@@ -68,7 +70,9 @@ func Validate(yaml []byte) error {
 
 // Collector has Weir's metrics, for a program with a Prometheus registry of its
 // own. In the default registry, which dubbo-go serves, they are already.
-func Collector() prometheus.Collector { return metrics.New(guard.Process()) }
+func Collector() prometheus.Collector {
+	return metrics.New(guard.Process(), metrics.WithAlarms(alarms.Process()))
+}
 
 // BreakerEvent is a change of a circuit breaker's state.
 type BreakerEvent = circuitbreaker.Event
@@ -80,3 +84,32 @@ type BreakerEvent = circuitbreaker.Event
 func OnBreakerChange(f func(BreakerEvent)) (stop func()) {
 	return circuitbreaker.Subscribe(guard.Process(), f)
 }
+
+// Alarm is that a limit, a queue, the share of refusals or a breaker nears its bound,
+// has reached it, or is calm again.
+type Alarm = alarms.Alarm
+
+// AlarmLevel is how near something is to its bound. It encodes as calm, near or reached.
+type AlarmLevel = alarm.Level
+
+// The levels of an [Alarm].
+const (
+	// AlarmCalm is well below the bound.
+	AlarmCalm = alarm.Calm
+	// AlarmNear is at 80 % of it or more for 10 seconds; a queue at half of its places,
+	// refusals at 5 % of a method's calls, a breaker half-open.
+	AlarmNear = alarm.Near
+	// AlarmReached is at the bound, or that calls were refused for it; refusals at half
+	// of the calls, a breaker open.
+	AlarmReached = alarm.Reached
+)
+
+// OnAlarm has f told of every [Alarm] in their order, on a goroutine of its own, so that
+// neither calls nor others who are told wait for f. What is calm is not told before it
+// was not. Of one subject f is told at most four times in ten seconds, and as a rule far
+// less, whatever the load does. f may take its time: 1024 alarms wait for it, and then
+// the oldest are dropped. A panic of f is logged. stop ends it, and may be called by f.
+//
+// The guards are looked at once a second, so what lasts shorter than that is seen if it
+// had calls refused, and otherwise perhaps not.
+func OnAlarm(f func(Alarm)) (stop func()) { return alarms.Process().Subscribe(f) }

@@ -46,6 +46,8 @@ type Effective struct {
 	Flow FlowPolicy
 	// Bulkhead is the compartment of the method.
 	Bulkhead BulkheadPolicy
+	// Overload is the cap of the method that breathes.
+	Overload OverloadPolicy
 	// Breaker is the breaker of the method.
 	Breaker BreakerPolicy
 	// Fallback is what answers for calls of a consumer.

@@ -82,6 +82,15 @@ func checkResolve(t *testing.T, v *View, cfg *Config, params *Service) {
 				} else if b != (BulkheadPolicy{}) {
 					t.Fatalf("%+v", b)
 				}
+				if o := e.Overload; o.Set {
+					if o.Mode == "" || o.Limit < 1 || o.Limit > maxLimit || o.MaxExpand < 1 || o.MaxExpand > 16 || o.SlowShare < 0 || o.SlowShare > WholeRatio || o.MaxOverdue < 0 || o.Calm < 0 || o.DumpInterval < 0 ||
+						o.SlowCall < 0 || o.EntryTimeout < 0 || o.EntryTimeout > 0 && o.EntryTimeout < o.SlowCall ||
+						o.Auto && (o.Floor < 1 || o.Floor > o.Ceiling || o.Limit != o.Floor || o.MaxExpand != 1) || !o.Auto && o.Floor+o.Ceiling > 0 {
+						t.Fatalf("%+v", o)
+					}
+				} else if o != (OverloadPolicy{}) {
+					t.Fatalf("%+v", o)
+				}
 				if b := e.Breaker; b.Set {
 					if b.Mode == "" || b.Force == "" || b.Preset == PresetOff || (b.Scope == "") != (side == Provider) || b.Window != b.BucketWidth()*time.Duration(b.Buckets) || b.BucketWidth()%time.Millisecond != 0 || b.BucketWidth() <= 0 ||
 						b.ErrorRatio < 0 || b.ErrorRatio > WholeRatio || b.SlowRatio < 0 || b.SlowRatio > WholeRatio || b.MinCalls < 1 || b.OpenFor < time.Millisecond || b.OpenMax < b.OpenFor ||
@@ -116,6 +125,24 @@ func checkResolve(t *testing.T, v *View, cfg *Config, params *Service) {
 	}
 }
 
+// checkRoot looks at what holds for the whole process.
+func checkRoot(t *testing.T, v *View) {
+	t.Helper()
+	last := ""
+	for _, s := range v.Health().Signals {
+		if s.Name <= last || !isName(s.Name) || s.Limit <= 0 || s.Limit > maxOwn || s.Recover <= 0 || s.Recover >= s.Limit || s.Smoothing < 0 || s.Own == (signalNamed(s.Name) != nil) {
+			t.Fatalf("%+v after %q", s, last)
+		}
+		last = s.Name
+	}
+	if a := v.Alarms(); a.WarnAt < 0 || a.WarnAt > WholeRatio || a.For < 0 {
+		t.Fatalf("%+v", a)
+	}
+	if p := v.Profiles(); p.MaxFiles < 1 || p.MaxFiles > 1000 || p.MaxBytes < 64<<10 || p.MaxBytes > 1<<30 || !printable(p.Dir) {
+		t.Fatalf("%+v", p)
+	}
+}
+
 func checkFaults(t *testing.T, faults []Fault) {
 	t.Helper()
 	for _, f := range faults {
@@ -146,7 +173,9 @@ func FuzzParseYAML(f *testing.F) {
 	f.Add("weir: {provider: {breaker: {buckets: 7, window: 10.5ms, consecutive-errors: 5, probe-successes: 9}, services: {a.B: {breaker: off, methods: {m: {breaker: {slow-ratio: 1, boundary: above, force: open}}}}}}}")
 	f.Add("weir: {provider: {flow: {rate: 200/1s, behavior: warm-up-queue, max-queue: 0, cold-factor: 1.5, callers: {app-a: 1/m, default: '${R:2/s}'}}, services: {a.B: {flow: 0/s, methods: {m: {flow.callers: 'b=1/s , a=0/2s'}}}}}}")
 	f.Add("weir: {provider: {bulkhead: {max: 5, queue: 3, max-wait: 1s, run-timeout: 2s, group: g}, services: {a.B: {bulkhead.group: none, methods: {m: {bulkhead: -1}}}}}}")
+	f.Add("weir: {provider: {overload: {limit: 200, max-expand: 8, slow-call: 500ms, slow-share: 30%, entry-timeout: 0, max-overdue: 5, calm: 1m, dump-interval: 0, mode: observe}, services: {a.B: {overload: auto, overload.floor: 50, methods: {m: {overload: {ceiling: 10, entry-timeout: 2}}}}}}}")
 	f.Add("weir: {replace: [execute, tps], provider: {weight: 0}}\ndubbo: {provider: {services: {a: {interface: a.B, execute.limit: 5, tps.limiter: default, tps.limit.rate: 3, weight: 7, methods: [{name: m, tps.limit.interval: 9}, {name: 'a*', execute.limit: x}], params: {tps.limit.rate: 1, methods.m.executes: 1}}}}}")
+	f.Add("weir: {health: {cpu: off, memory: {limit: 80%, recover: .7, smoothing: 2s}, load: 3, sched-latency: 50, own: {queue: {limit: 1e3, recover: 5}, x.y: '${N:5}'}, ready: 1}, alarms: {warn-at: 0, for: 1m}, profiles: {dir: '', max-files: 5, max-bytes: 65536}}")
 	f.Add("weir: {consumer: {actives: {limit: 10, wait: 200ms, mode: off}, tps.rate: 1/2s, tps: {limit: 3}}}")
 	f.Fuzz(func(t *testing.T, doc string) {
 		cfg, found, faults := ParseYAML("f", []byte(doc))
@@ -168,6 +197,7 @@ func FuzzParseYAML(f *testing.F) {
 		var s Store
 		s.Set(FromFile, "f", cfg)
 		checkResolve(t, s.View(), cfg, nil)
+		checkRoot(t, s.View())
 
 		r := Validate("f", []byte(doc))
 		checkFaults(t, r.Faults)
@@ -235,6 +265,7 @@ func FuzzParseParams(f *testing.F) {
 	f.Add("executes=${N:${M:3}}\nexcutes=1\ntps.limit.rate=5\nsayHello.executes=1", false)
 	f.Add("tps.rate=200/1s\ntps=5\nmethods.m.tps.interval=1h\ntps.algorithm=bucket\ntps.burst=2147483647", false)
 	f.Add("flow=200/1s\nflow.behavior=queue\nflow.callers=a=1/s, default=0/m\nmethods.m.flow.callers=a=1/s,a=2/s\nmethods.m.flow=30/m\nbulkhead=5\nbulkhead.group=g\nmethods.m.bulkhead.queue=3", false)
+	f.Add("overload=auto\noverload.floor=50\noverload.ceiling=10\nmethods.m.overload=200\nmethods.m.overload.slow-call=2m\nmethods.m.overload.entry-timeout=1m", false)
 	f.Add("actives=10\nactives.wait=1500\nmethods.M.actives.wait=1m30s\nmethods.M.tps.limit.rate=\ntps.rate=x/y", true)
 	f.Fuzz(func(t *testing.T, text string, consumer bool) {
 		params := paramLines(text)

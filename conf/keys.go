@@ -50,6 +50,17 @@ const (
 	BulkheadRunTimeoutKey       = "bulkhead.run-timeout"
 	BulkheadGroupKey            = "bulkhead.group"
 	BulkheadModeKey             = "bulkhead.mode"
+	OverloadKey                 = "overload"
+	OverloadMaxExpandKey        = "overload.max-expand"
+	OverloadSlowCallKey         = "overload.slow-call"
+	OverloadSlowShareKey        = "overload.slow-share"
+	OverloadEntryTimeoutKey     = "overload.entry-timeout"
+	OverloadMaxOverdueKey       = "overload.max-overdue"
+	OverloadCalmKey             = "overload.calm"
+	OverloadFloorKey            = "overload.floor"
+	OverloadCeilingKey          = "overload.ceiling"
+	OverloadDumpIntervalKey     = "overload.dump-interval"
+	OverloadModeKey             = "overload.mode"
 	BreakerKey                  = "breaker"
 	BreakerErrorRatioKey        = "breaker.error-ratio"
 	BreakerErrorCountKey        = "breaker.error-count"
@@ -85,7 +96,7 @@ const (
 
 // families are the beginnings of names that are Weir's whether or not there is
 // such a key.
-var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + ".", TPSKey + ".", FlowKey + ".", BulkheadKey + ".", BreakerKey + ".", FallbackKey + "."}
+var families = []string{paramsPrefix, ExecutesKey + ".", ActivesKey + ".", TPSKey + ".", FlowKey + ".", BulkheadKey + ".", OverloadKey + ".", BreakerKey + ".", FallbackKey + "."}
 
 // level is a bit per place where a key may stand.
 type level uint8
@@ -102,7 +113,7 @@ type key struct {
 	name    string // in params; the section drops the prefix "weir."
 	sides   []Side
 	levels  level
-	kind    string // integer, number, boolean or string as in JSON Schema, or duration, rate, rates, ratio, list or name
+	kind    string // integer, number, boolean or string as in JSON Schema, or duration, rate, rates, ratio, list, name or limit (an integer or auto)
 	enum    []string
 	min     float64 // of a number; of a duration in nanoseconds
 	max     float64
@@ -122,6 +133,9 @@ type key struct {
 	pattern string
 	// apart is the list that must not have a word of this one.
 	apart string
+	// fits says what is wrong with what the key sets beside what stands at the same
+	// place.
+	fits func(own, beside *Policies) error
 }
 
 // plainName is the name of the key's own value in a map.
@@ -168,7 +182,7 @@ var (
 )
 
 // keys is the table of all settings that stand at a level.
-var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, flowKeys, bulkheadKeys, breakerKeys, fallbackKeys, weightKeys, otherKeys)
+var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, flowKeys, bulkheadKeys, overloadKeys, breakerKeys, fallbackKeys, weightKeys, otherKeys)
 
 // otherKeys are about tries on another instance and about statistics.
 var otherKeys = []*key{

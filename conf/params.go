@@ -174,6 +174,15 @@ func setChecked(k *key, p *Policies, value string, at level) error {
 			return err
 		}
 	}
+	if k.fits != nil {
+		var own Policies
+		if err := k.set(&own, value); err != nil {
+			return err
+		}
+		if err := k.fits(&own, p); err != nil {
+			return err
+		}
+	}
 	return k.set(p, value)
 }
 

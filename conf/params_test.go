@@ -25,12 +25,13 @@ import (
 
 // The keys of each side, as faults list them.
 const (
+	overloadNames   = "overload, overload.max-expand, overload.slow-call, overload.slow-share, overload.entry-timeout, overload.max-overdue, overload.calm, overload.floor, overload.ceiling, overload.dump-interval, overload.mode, "
 	breakerNames    = "breaker, breaker.error-ratio, breaker.error-count, breaker.consecutive-errors, breaker.slow-ratio, breaker.slow-call, breaker.min-calls, breaker.window, breaker.buckets, breaker.boundary, breaker.open-for, breaker.open-jitter, breaker.open-growth, breaker.open-max, breaker.probes, breaker.probe-successes, breaker.probe-under, breaker.probe-timeout, breaker.failures, breaker.ignore, "
 	flowNames       = "flow, flow.behavior, flow.max-queue, flow.warm-up, flow.cold-factor, flow.callers, flow.mode, "
 	consumerFlow    = "flow, flow.behavior, flow.max-queue, flow.warm-up, flow.cold-factor, flow.mode, "
-	providerKeys    = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.run-timeout, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.force, breaker.mode, weir.weight, weir.stats, weir.business-errors"
-	providerSection = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.run-timeout, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.force, breaker.mode, weight, stats, business-errors"
-	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + consumerFlow + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.group, bulkhead.mode, " + breakerNames + "breaker.scope, breaker.force, breaker.mode, fallback, fallback.on, weir.retry-refused, weir.stats, weir.business-errors"
+	providerKeys    = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.run-timeout, bulkhead.group, bulkhead.mode, " + overloadNames + breakerNames + "breaker.force, breaker.mode, weir.weight, weir.stats, weir.business-errors"
+	providerSection = "executes, executes.scope, executes.mode, actives, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + flowNames + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.run-timeout, bulkhead.group, bulkhead.mode, " + overloadNames + breakerNames + "breaker.force, breaker.mode, weight, stats, business-errors"
+	consumerKeys    = "actives, actives.wait, actives.mode, tps, tps.rate, tps.interval, tps.algorithm, tps.burst, tps.scope, tps.mode, " + consumerFlow + "bulkhead, bulkhead.queue, bulkhead.max-wait, bulkhead.group, bulkhead.mode, " + overloadNames + breakerNames + "breaker.scope, breaker.force, breaker.mode, fallback, fallback.on, weir.retry-refused, weir.stats, weir.business-errors"
 )
 
 func TestParseParams(t *testing.T) {
@@ -124,6 +125,11 @@ func TestParseParamsFaults(t *testing.T) {
 		{Consumer, "bulkhead.run-timeout", "1s", `params side=consumer service=a.B key=bulkhead.run-timeout value="1s": bulkhead.run-timeout is a provider's key and has no effect on a consumer; allowed: on a provider`},
 		{Provider, "bulkhead.max", "5", `params side=provider service=a.B key=bulkhead.max value="5": unknown key; allowed: ` + providerKeys},
 		{Consumer, "bulkhead.maxwait", "5", `params side=consumer service=a.B key=bulkhead.maxwait value="5": unknown key; allowed: did you mean bulkhead.max-wait? all: ` + consumerKeys},
+		{Provider, "overload", "lots", `params side=provider service=a.B key=overload value="lots": allowed: a whole number from -2147483648 to 2147483647, 0 and less is unlimited, or auto`},
+		{Consumer, "methods.m.overload.max-expand", "17", `params side=consumer service=a.B method=m key=overload.max-expand value="17": allowed: a whole number from 1 to 16, 1 does not expand`},
+		{Provider, "overload.limit", "5", `params side=provider service=a.B key=overload.limit value="5": unknown key; allowed: ` + providerKeys},
+		{Consumer, "overload.slowcall", "5", `params side=consumer service=a.B key=overload.slowcall value="5": unknown key; allowed: did you mean overload.slow-call? all: ` + consumerKeys},
+		{Provider, "overload.entry-timeout", "-1s", `params side=provider service=a.B key=overload.entry-timeout value="-1s": allowed: a whole number of milliseconds or a Go duration such as 1m, from 0 to 24h; 0 is never`},
 		{Provider, "breaker.windw", "1s", `params side=provider service=a.B key=breaker.windw value="1s": unknown key; allowed: did you mean breaker.window? all: ` + providerKeys},
 		{Consumer, "fallback.name", "x", `params side=consumer service=a.B key=fallback.name value="x": unknown key; allowed: ` + consumerKeys},
 		{Provider, "breaker.error-ratio", "57.00001%", `params side=provider service=a.B key=breaker.error-ratio value="57.00001%": allowed: ` + allowedStrategy},
@@ -293,6 +299,7 @@ func TestParseParamsWarnings(t *testing.T) {
 		{Consumer, "Flwo", "5/s", "service=a.B side=consumer Flwo=5/s has no effect; did you mean flow?"},
 		{Provider, "bulkheads", "5", "service=a.B side=provider bulkheads=5 has no effect; did you mean bulkhead?"},
 		{Consumer, "sayHello.flow.callers", "a=5/s", "service=a.B side=consumer sayHello.flow.callers=a=5/s has no effect; for one method write methods.<Method>.flow.callers"},
+		{Provider, "overloads", "5", "service=a.B side=provider overloads=5 has no effect; did you mean overload?"},
 		{Provider, "braeker", "hystrix", "service=a.B side=provider braeker=hystrix has no effect; did you mean breaker?"},
 		{Consumer, "fallbak", "x", "service=a.B side=consumer fallbak=x has no effect; did you mean fallback?"},
 		{Consumer, "sayHello.breaker", "off", "service=a.B side=consumer sayHello.breaker=off has no effect; for one method write methods.<Method>.breaker"},
@@ -310,7 +317,7 @@ func TestParseParamsWarnings(t *testing.T) {
 		assert.Equal(t, Service{}, p.Service, tt.name)
 		assert.Equal(t, []string{tt.warning}, p.Warnings, tt.name)
 	}
-	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "ttl", "bean.name", "protocol", "accesslog", "retries", "warmup", "release", "prefix", "dubbo", "interface", "methods", "token", "anyhost", "category", "cluster", "sticky", "scope", "mode", "broker", "failback", "methods.m.broker", "from", "allow", "slow", "low", "show", "flag", "row", "flo-rate", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
+	for _, quiet := range []string{"timeout", "weight", "loadbalance", "methods.m.retries", "application.version", "side", "pid", "ip", "tag", "ttl", "bean.name", "protocol", "accesslog", "retries", "warmup", "release", "prefix", "dubbo", "interface", "methods", "token", "anyhost", "category", "cluster", "sticky", "scope", "mode", "broker", "reload", "upload", "load", "override", "failback", "methods.m.broker", "from", "allow", "slow", "low", "show", "flag", "row", "flo-rate", strings.Repeat("x", 100_000), "methods.." + strings.Repeat("y.", 50_000)} {
 		p := ParseParams(Provider, "a.B", map[string]string{quiet: "1"})
 		assert.Empty(t, p.Faults, shorten(quiet))
 		assert.Empty(t, p.Warnings, shorten(quiet))

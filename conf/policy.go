@@ -117,6 +117,12 @@ type Config struct {
 	Replace []string
 	// OnError tells what a fault found at export or refer does.
 	OnError OnError
+	// Health tells when the machine is tight.
+	Health *Health
+	// Alarms tell when a limit comes near.
+	Alarms *Alarms
+	// Profiles are the files of profiles that may be written.
+	Profiles *Profiles
 	// Provider and Consumer are the two sides.
 	Provider, Consumer Section
 }
@@ -151,6 +157,8 @@ type Policies struct {
 	Flow *Flow
 	// Bulkhead keeps running calls in compartments, on either side.
 	Bulkhead *Bulkhead
+	// Overload caps running calls with a cap that breathes, on either side.
+	Overload *Overload
 	// Breaker breaks off calls to what fails or is slow, on either side.
 	Breaker *Breaker
 	// Fallback answers calls that were refused or failed. Consumers only.

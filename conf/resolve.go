@@ -54,6 +54,7 @@ func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, par
 	r.tps(&e)
 	r.flow(&e)
 	r.bulkhead(&e)
+	r.overload(&e)
 	r.breaker(&e)
 	if side == Consumer {
 		r.fallback(&e)

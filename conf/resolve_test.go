@@ -588,6 +588,17 @@ func TestResolveAgainstOracle(t *testing.T) {
 			{keyNamed(BulkheadRunTimeoutKey), append(slices.Repeat([]string{""}, 40), "0", "3s")},
 			{keyNamed(BulkheadGroupKey), []string{"", "", "", "", "", "g", "none"}},
 			{keyNamed(BulkheadModeKey), []string{"", "", "", "enforce", "observe", "off"}},
+			{keyNamed(OverloadKey), []string{"", "", "", "", "", "", "-1", "0", "5", "200", "auto", "auto"}},
+			{keyNamed(OverloadMaxExpandKey), []string{"", "", "", "", "", "1", "8"}},
+			{keyNamed(OverloadSlowCallKey), []string{"", "", "", "", "", "0", "500ms", "5s", "2m"}},
+			{keyNamed(OverloadSlowShareKey), []string{"", "", "", "", "", "0", "50%"}},
+			{keyNamed(OverloadEntryTimeoutKey), []string{"", "", "", "", "", "0", "500ms", "3s", "1h"}},
+			{keyNamed(OverloadMaxOverdueKey), []string{"", "", "", "", "", "0", "7"}},
+			{keyNamed(OverloadCalmKey), []string{"", "", "", "", "", "1m"}},
+			{keyNamed(OverloadFloorKey), []string{"", "", "", "", "", "5", "100", "5000"}},
+			{keyNamed(OverloadCeilingKey), []string{"", "", "", "", "", "3", "300", "3000"}},
+			{keyNamed(OverloadDumpIntervalKey), []string{"", "", "", "", "", "0", "1h"}},
+			{keyNamed(OverloadModeKey), []string{"", "", "", "enforce", "observe", "off"}},
 			{keyNamed(BreakerKey), []string{"", "", "", "", "", "", "", "hystrix", "standard", "off"}},
 			{keyNamed(BreakerErrorRatioKey), []string{"", "", "", "", "", "", "", "", "0", "0.3"}},
 			{keyNamed(BreakerConsecutiveErrorsKey), []string{"", "", "", "", "", "", "", "", "", "0", "5"}},
@@ -626,7 +637,7 @@ func TestResolveAgainstOracle(t *testing.T) {
 		*c.section(side) = Section{Policies: policies(atDefaults), Services: map[string]Service{"a.B": service(), "g/a.B:1.0": service()}}
 		return c
 	}
-	ownBudgets, ownFlows, declared, breakers, bulkheads := 0, 0, 0, 0, 0
+	ownBudgets, ownFlows, declared, breakers, bulkheads, autos := 0, 0, 0, 0, 0, 0
 	for i := range 10_000 {
 		side, sharedFlow = both[i%2], i%3 == 0
 		sources := [...]*Config{config(), config(), config()}
@@ -662,10 +673,14 @@ func TestResolveAgainstOracle(t *testing.T) {
 		require.Equal(t, o.tps(), got.TPS, "%+v", o)
 		require.Equal(t, o.flow(), got.Flow, "%+v", o)
 		require.Equal(t, o.bulkhead(), got.Bulkhead, "%+v", o)
+		require.Equal(t, o.overload(), got.Overload, "%+v", o)
 		require.Equal(t, o.breaker(), got.Breaker, "%+v", o)
 		require.Equal(t, o.fallback(), got.Fallback, "%+v", o)
 		if got.Breaker.Set {
 			breakers++
+		}
+		if got.Overload.Auto {
+			autos++
 		}
 		if got.Flow.Own {
 			ownFlows++
@@ -698,6 +713,8 @@ func TestResolveAgainstOracle(t *testing.T) {
 	assert.Less(t, ownFlows, 9000)
 	assert.Greater(t, bulkheads, 1000)
 	assert.Less(t, bulkheads, 9000)
+	assert.Greater(t, autos, 1000)
+	assert.Less(t, autos, 9000)
 	assert.Greater(t, breakers, 1000)
 	assert.Less(t, breakers, 9000)
 	assert.Greater(t, declared, 50)
@@ -844,6 +861,65 @@ func (o oracle) bulkhead() BulkheadPolicy {
 		return BulkheadPolicy{}
 	}
 	return b
+}
+
+func (o oracle) overload() OverloadPolicy {
+	levels := []string{"method", "service", "side"}
+	at := func(key, def string) (string, int) { // the value and how far out it stands
+		for i, l := range levels {
+			if value := o.find(key, l); value != "" {
+				return value, i
+			}
+		}
+		return def, len(levels) + 1
+	}
+	number := func(key, def string) (n, out int) {
+		text, out := at(key, def)
+		n, _ = strconv.Atoi(text)
+		return n, out
+	}
+	duration := func(key, def string) (d time.Duration, out int) {
+		text, out := at(key, def)
+		d, _ = time.ParseDuration(text)
+		return d, out
+	}
+	text, _ := at("overload", "0")
+	limit, _ := strconv.Atoi(text)
+	if text != "auto" && limit <= 0 {
+		return OverloadPolicy{}
+	}
+	p := OverloadPolicy{Set: true, Mode: o.mode("overload.mode"), Limit: limit, Auto: text == "auto", MaxExpand: 1}
+	ratio, _ := at("overload.slow-share", "0.2")
+	p.SlowShare, _ = parseShare(ratio)
+	p.Calm, _ = duration("overload.calm", "30s")
+	p.DumpInterval, _ = duration("overload.dump-interval", "10m")
+	slow, slowOut := duration("overload.slow-call", "1s")
+	entry, entryOut := duration("overload.entry-timeout", "1m")
+	if entry > 0 && entry < slow {
+		if slowOut > entryOut { // what stands further out gives way
+			slow = entry
+		} else {
+			entry = slow
+		}
+	}
+	p.SlowCall, p.EntryTimeout = slow, entry
+	if p.Auto {
+		floor, floorOut := number("overload.floor", "20")
+		ceiling, ceilingOut := number("overload.ceiling", "2000")
+		if floor > ceiling {
+			if floorOut > ceilingOut {
+				floor = ceiling
+			} else {
+				ceiling = floor
+			}
+		}
+		p.Floor, p.Ceiling, p.Limit = floor, ceiling, floor
+		p.MaxOverdue, _ = number("overload.max-overdue", strconv.Itoa(ceiling))
+	} else {
+		p.MaxExpand, _ = number("overload.max-expand", "4")
+		p.MaxOverdue, _ = number("overload.max-overdue", text)
+	}
+	return p
 }
 
 func (o oracle) breaker() BreakerPolicy {

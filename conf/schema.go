@@ -31,6 +31,9 @@ func Schema() []byte {
 		replaceKey:      replaceSchema(),
 		"on-error":      withDoc(enumSchema([]string{string(Fail), string(Warn)}), "What a fault found at export or refer does.", string(Fail)),
 		"retry-refused": keyRef(keyNamed(RetryRefusedKey)),
+		healthName:      healthSchema(),
+		alarmsName:      rootSchema(alarmKeys),
+		profilesName:    rootSchema(profileKeys),
 		"provider":      sideSchema(Provider),
 		"consumer":      sideSchema(Consumer),
 	}
@@ -153,6 +156,11 @@ func keySchema(k *key) map[string]any {
 			map[string]any{"type": k.kind, "minimum": k.min, "maximum": k.max},
 			placeholder(numberPattern(k)),
 		}}
+	case "limit":
+		s = map[string]any{"anyOf": []any{
+			map[string]any{"type": "integer", "minimum": k.min, "maximum": k.max},
+			placeholder(`^(-?(0|[1-9][0-9]{0,9})|` + autoWord + `)$`),
+		}}
 	case "duration":
 		s = map[string]any{"anyOf": []any{
 			map[string]any{"type": "integer", "minimum": math.Ceil(k.min / 1e6), "maximum": math.Floor(k.max / 1e6)},
@@ -179,6 +187,8 @@ func keySchema(k *key) map[string]any {
 	case "name":
 		// A number is read as its text.
 		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(namePattern)}, "not": map[string]any{"pattern": noName, "type": "string"}}
+	case "path":
+		s = map[string]any{"type": []string{"string", "number", "boolean"}} // all are read as their text
 	case "boolean":
 		s = booleanSchema()
 	default:
@@ -196,8 +206,12 @@ func numberPattern(k *key) string {
 		return `^(-?0|[1-9][0-9]{0,9})$`
 	case k.kind == "integer" && k.max == maxShort:
 		return `^([1-9][0-9]{0,2}|1000)$`
+	case k.kind == "integer" && k.max == maxExpand:
+		return `^([1-9]|1[0-6])$`
 	case k.kind == "integer":
 		return `^[1-9][0-9]{0,9}$`
+	case k.max > maxCold:
+		return `^((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)$`
 	case k.max == maxCold:
 		return `^(1\.[1-9][0-9]*|([2-9]|[1-9][0-9])(\.[0-9]*)?|100(\.0*)?)$`
 	case k.max == maxGrowth:

@@ -52,6 +52,7 @@ func (c *Config) Checked(source string) (*Config, []Fault) {
 			out.OnError = ""
 		}
 	}
+	v.root(c, out)
 	out.Provider = v.section(Provider, c.Provider)
 	out.Consumer = v.section(Consumer, c.Consumer)
 	return out, v.faults
@@ -181,6 +182,11 @@ func (c *Config) settings() map[settingKey]string {
 	}
 	if c.AutoChain != nil {
 		root("auto-chain", fmt.Sprint(*c.AutoChain))
+	}
+	for _, k := range c.rootKeys() {
+		if value, ok := k.get(c); ok {
+			out[settingKey{side: noSide, key: k.name}] = value
+		}
 	}
 	for side, section := range [...]*Section{Provider: &c.Provider, Consumer: &c.Consumer} {
 		add := func(service, method string, p Policies) {

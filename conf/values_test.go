@@ -60,6 +60,7 @@ var values = []string{
 	"app-a=100/1s", "app-a=100/1s, default=10/1s", "default=10/1s ,app-a=30/m", "b=0/s,a=1/2s", "größe=1/s,a.b/c:1=5/h", "*=1/s", strings.Repeat("n", 128) + "=1/s", strings.Repeat("ü", 128) + "=1/s",
 	"a", "a=", "=1/s", "=", "a=1", "a=1/0s", "a=1/1", "a=-1/s", "a=1/25h", "a=1/s,", ",a=1/s", "a=1/s,,b=1/s", "a=1/s,a=2/s", "a=1/s,b=2/s,a=1/s", "a = 1/s", "a= 1/s", "a =1/s", "a b=1/s", " a=1/s", "a=1/s ", "a=1/s b=2/s", "a=1/s;b=2/s", "a=b=1/s", "a:1/s", "a=1/s,b",
 	"a\"b=1/s", "\"a\"=1/s", "a{b}=1/s", "a\t=1/s", strings.Repeat("n", 129) + "=1/s", strings.Repeat("ü", 129) + "=1/s", strings.Repeat("a=1/s,", 3) + "b=1/s",
+	"auto", "Auto", "AUTO", " auto", "auto ", "automatic", "aut", "auto and 5", "auto,5", "16", "17", "1h0m0.000000001s", "24h0m0.000000001s",
 	"1.1", "1.09", "1.10", "1.5000", "99.9", "100", "100.1", "101",
 	"reject", "warm-up", "queue", "warm-up-queue", "warmup", "Queue", "999ms",
 	"greet-fallback", "a.b_c-9", "a b", "a:b", "a/b", strings.Repeat("n", 64), strings.Repeat("n", 65),
@@ -213,7 +214,10 @@ func within(n *big.Rat, from, to int64) bool {
 func accepts(t *testing.T, k *key, at level, text string) bool {
 	t.Helper()
 	switch k.kind {
-	case "integer":
+	case "integer", "limit":
+		if text == "auto" {
+			return k.kind == "limit"
+		}
 		if !wholeNumber.MatchString(text) {
 			return false
 		}
@@ -260,6 +264,8 @@ func accepts(t *testing.T, k *key, at level, text string) bool {
 func same(t *testing.T, k *key, text, got string) {
 	t.Helper()
 	switch k.kind {
+	case "limit":
+		require.Equal(t, strings.Replace(text, "-0", "0", 1), got, k.name)
 	case "integer", "number":
 		a, errA := strconv.ParseFloat(text, 64)
 		b, errB := strconv.ParseFloat(got, 64)
@@ -380,7 +386,7 @@ func TestKeysAreComplete(t *testing.T) {
 		if k.apart != "" {
 			assert.Equal(t, k.name, keyNamed(k.apart).apart)
 		}
-		if k.kind == "integer" || k.kind == "number" || k.kind == "duration" || k.kind == "ratio" {
+		if k.kind == "integer" || k.kind == "limit" || k.kind == "number" || k.kind == "duration" || k.kind == "ratio" {
 			assert.Less(t, k.min, k.max, k.name)
 		}
 		for _, name := range k.standsFor {
@@ -744,6 +750,19 @@ func TestValuesInCode(t *testing.T) {
 		{BulkheadRunTimeoutKey, "25h0m0s", Policies{Bulkhead: &Bulkhead{RunTimeout: Of(25 * time.Hour)}}},
 		{BulkheadGroupKey, "a b", Policies{Bulkhead: &Bulkhead{Group: "a b"}}},
 		{BulkheadModeKey, "Off", Policies{Bulkhead: &Bulkhead{Mode: "Off"}}},
+		{OverloadKey, "2147483648", Policies{Overload: &Overload{Limit: Of(1 << 31)}}},
+		{OverloadKey, "auto and 5", Policies{Overload: &Overload{Limit: Of(5), Auto: true}}},
+		{OverloadMaxExpandKey, "0", Policies{Overload: &Overload{MaxExpand: Of(0)}}},
+		{OverloadMaxExpandKey, "17", Policies{Overload: &Overload{MaxExpand: Of(17)}}},
+		{OverloadSlowCallKey, "-1ns", Policies{Overload: &Overload{SlowCall: Of(-time.Nanosecond)}}},
+		{OverloadSlowShareKey, "1.000001", Policies{Overload: &Overload{SlowShare: Of(WholeRatio + 1)}}},
+		{OverloadEntryTimeoutKey, "24h0m0.000000001s", Policies{Overload: &Overload{EntryTimeout: Of(24*time.Hour + 1)}}},
+		{OverloadMaxOverdueKey, "-1", Policies{Overload: &Overload{MaxOverdue: Of(-1)}}},
+		{OverloadCalmKey, "-1s", Policies{Overload: &Overload{Calm: Of(-time.Second)}}},
+		{OverloadFloorKey, "0", Policies{Overload: &Overload{Floor: Of(0)}}},
+		{OverloadCeilingKey, "2147483648", Policies{Overload: &Overload{Ceiling: Of(1 << 31)}}},
+		{OverloadDumpIntervalKey, "25h0m0s", Policies{Overload: &Overload{DumpInterval: Of(25 * time.Hour)}}},
+		{OverloadModeKey, "on", Policies{Overload: &Overload{Mode: "on"}}},
 		{BreakerKey, "sentinel", Policies{Breaker: &Breaker{Preset: "sentinel"}}},
 		{BreakerErrorRatioKey, "1.000001", Policies{Breaker: &Breaker{ErrorRatio: Of(WholeRatio + 1)}}},
 		{BreakerErrorRatioKey, "-0.000001", Policies{Breaker: &Breaker{ErrorRatio: Of(Ratio(-1))}}},

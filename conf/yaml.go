@@ -164,49 +164,6 @@ func (p *yamlParser) eachField(n *yaml.Node, at where, key string, f func(name s
 	})
 }
 
-var rootNames = []string{"mode", "auto-chain", replaceKey, "on-error", "retry-refused", "provider", "consumer"}
-
-func (p *yamlParser) root(n *yaml.Node) {
-	var global Policies
-	p.eachField(n, where{}, RootKey, func(name string, key, value *yaml.Node) {
-		switch name {
-		case "mode":
-			p.scalar(value, where{}, name, allowedMode, func(s string) (err error) {
-				p.cfg.Mode, err = parseOneOf(s, Enforce, Observe, Off)
-				return err
-			})
-		case "auto-chain":
-			p.scalar(value, where{}, name, allowedBool, func(s string) error {
-				v, err := parseBool(s)
-				if err == nil {
-					p.cfg.AutoChain = &v
-				}
-				return err
-			})
-		case replaceKey:
-			p.replace(value)
-		case "on-error":
-			p.scalar(value, where{}, name, allowedOnError, func(s string) (err error) {
-				p.cfg.OnError, err = parseOneOf(s, Fail, Warn)
-				return err
-			})
-		case "retry-refused":
-			p.scalar(value, where{}, name, allowedRatio, func(s string) error {
-				return keyNamed(RetryRefusedKey).set(&global, s)
-			})
-		case "provider":
-			p.side(value, Provider, &p.cfg.Provider)
-		case "consumer":
-			p.side(value, Consumer, &p.cfg.Consumer)
-		default:
-			p.fault(key, where{}, name, Fault{Value: value.Value, Problem: "unknown key", Allowed: hint(name, rootNames)})
-		}
-	})
-	if p.cfg.Consumer.RetryRefused == nil {
-		p.cfg.Consumer.RetryRefused = global.RetryRefused
-	}
-}
-
 func (p *yamlParser) side(n *yaml.Node, side Side, out *Section) {
 	at := where{side: side, sided: true}
 	p.policies(n, at, atDefaults, side.String(), &out.Policies, "services", func(value *yaml.Node) {

@@ -36,6 +36,15 @@ weir:
   replace: [leastactive, execute]
   on-error: warn
   retry-refused: 0.2
+  health:
+    cpu: 85%
+    memory: {limit: 0.8, recover: 0.7, smoothing: 2s}
+    sched-latency: 50ms
+    load: off
+    own: {queue: {limit: 100, recover: 50}}
+    ready: true
+  alarms: {warn-at: 90%, for: 5s}
+  profiles: {dir: /var/profiles, max-files: 5, max-bytes: 65536}
   provider:
     executes: 100
     executes.scope: protocol
@@ -68,6 +77,12 @@ weir:
 func fullConfig() *Config {
 	return &Config{
 		Mode: Observe, AutoChain: Of(false), Replace: []string{"leastactive", "execute"}, OnError: Warn,
+		Health: &Health{
+			Signals: map[string]Signal{"cpu": {Limit: Of(0.85)}, "memory": {Limit: Of(0.8), Recover: Of(0.7), Smoothing: Of(2 * time.Second)}, "sched-latency": {Limit: Of(0.05)}, "load": {Limit: Of(0.0)}},
+			Own:     map[string]Signal{"queue": {Limit: Of(100.0), Recover: Of(50.0)}}, Ready: Of(true),
+		},
+		Alarms:   &Alarms{WarnAt: Of(Ratio(900_000)), For: Of(5 * time.Second)},
+		Profiles: &Profiles{Dir: Of("/var/profiles"), MaxFiles: Of(5), MaxBytes: Of(int64(65536))},
 		Provider: Section{
 			Policies: Policies{Executes: &Executes{Limit: Of(100), Scope: ScopeProtocol}, Stats: Of(true)},
 			Services: map[string]Service{
@@ -199,10 +214,10 @@ func TestParseYAMLFaults(t *testing.T) {
 		{"map as a key", under(" {mode: x}: off\n"), "f:2 key=weir value=\"off\": a map as a key; allowed: a name"},
 
 		// Unknown keys, with a hint.
-		{"root", under(" moed: off\n"), "f:2 key=moed value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
-		{"root case", under(" Mode: off\n"), "f:2 key=Mode value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
-		{"root unlike any", under(" speed: 3\n"), "f:2 key=speed value=\"3\": unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
-		{"services at the root", under(" services: {}\n"), "f:2 key=services: unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
+		{"root", under(" moed: off\n"), "f:2 key=moed value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
+		{"root case", under(" Mode: off\n"), "f:2 key=Mode value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
+		{"root unlike any", under(" speed: 3\n"), "f:2 key=speed value=\"3\": unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
+		{"services at the root", under(" services: {}\n"), "f:2 key=services: unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
 		{"side", under(" provider: {excutes: 3}\n"), "f:2 side=provider key=excutes value=\"3\": unknown key; allowed: did you mean executes? all: " + providerSection + ", services"},
 		{"methods at a side", under(" provider: {methods: {}}\n"), "f:2 side=provider key=methods: unknown key; allowed: " + providerSection + ", services"},
 		{"service", under(" provider: {services: {a.B: {method: {}}}}\n"), "f:2 side=provider service=a.B key=method: unknown key; allowed: did you mean methods? all: " + providerSection + ", methods"},
@@ -214,7 +229,7 @@ func TestParseYAMLFaults(t *testing.T) {
 		{"prefix of params", under(" provider: {weir.stats: true}\n"), "f:2 side=provider key=weir.stats value=\"true\": unknown key; allowed: " + providerSection + ", services"},
 		{"flat method", under(" provider: {services: {a.B: {methods.m.executes: 3}}}\n"), "f:2 side=provider service=a.B key=methods.m.executes value=\"3\": unknown key; allowed: " + providerSection + ", methods"},
 		{"one of later versions", under(" provider: {accepts: 3}\n"), "f:2 side=provider key=accepts value=\"3\": unknown key; allowed: " + providerSection + ", services"},
-		{"of several lines", under(" \"mo\\nde\": off\n"), "f:2 key=\"mo\\nde\" value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, provider, consumer"},
+		{"of several lines", under(" \"mo\\nde\": off\n"), "f:2 key=\"mo\\nde\" value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
 
 		{"part of actives", under(" consumer: {actives: {limits: 3}}\n"), "f:2 side=consumer key=actives.limits value=\"3\": unknown key; allowed: did you mean actives.limit? all: actives.wait, actives.mode, actives.limit"},
 		{"part of actives on a provider", under(" provider: {actives: {max: 3}}\n"), "f:2 side=provider key=actives.max value=\"3\": unknown key; allowed: actives.limit"},

@@ -35,7 +35,7 @@ const (
 
 const (
 	// slots is how many lists of invokers are found without a lock.
-	slots = 256
+	slots = 1024
 	// unavailableFor is how long an instance is avoided that has no connection. dubbo
 	// asks it again at every call, which may take as long as connecting does.
 	unavailableFor = time.Second
@@ -75,17 +75,31 @@ func (b *Balancer) Select(invokers []base.Invoker, inv base.Invocation) base.Inv
 		return invokers[0]
 	}
 	method := guard.MethodOf(inv)
-	slot := &b.recent[place(invokers, method)]
-	if v := slot.Load(); v != nil && v.looksLike(invokers, method) {
-		if chosen := b.from(v, invokers, inv, false); chosen != nil {
+	at := place(invokers, method)
+	slot := &b.recent[at%slots]
+	met := slot.Load()
+	if met != nil && met.looksLike(invokers, method) {
+		if met.mixed() {
+			slot = &b.recent[placeOfAll(at, invokers)%slots]
+			if met = slot.Load(); met != nil && met.method == method && met.same(invokers) {
+				return b.from(met, invokers, inv, true)
+			}
+		} else if chosen := b.from(met, invokers, inv, false); chosen != nil {
 			return chosen
 		}
 	}
-	v, whole := b.find(invokers, method)
-	if !whole {
+	v, how := b.find(invokers, method)
+	switch how {
+	case part:
 		return b.among(v, invokers, inv)
+	case known:
+		if met != nil && met != v && met.looksLike(invokers, method) {
+			v.alternates(met)
+		}
 	}
-	slot.Store(v)
+	if v.method == method {
+		slot.Store(v)
+	}
 	return b.from(v, invokers, inv, true)
 }
 
@@ -101,6 +115,12 @@ func (b *Balancer) from(v *view, invokers []base.Invoker, inv base.Invocation, s
 	s := v.current()
 	i := b.pick(v, s)
 	if !sure && (invokers[i] != v.invokers[i] || !v.sameSomewhere(invokers)) {
+		return nil
+	}
+	if invokers[i].IsAvailable() {
+		return invokers[i]
+	}
+	if !sure && !v.same(invokers) {
 		return nil
 	}
 	return b.available(s, i, invokers)
@@ -133,16 +153,15 @@ func (b *Balancer) pickClaimed(s *pick.Set, now time.Duration) (i int) {
 	return i
 }
 
-// available is the chosen one, or another where that has no connection. dubbo would look
+// available is another one than the chosen, which has no connection. dubbo would look
 // for another one, too, but without learning from it.
 func (b *Balancer) available(s *pick.Set, i int, invokers []base.Invoker) base.Invoker {
 	for range maxUnavailable {
-		if invokers[i].IsAvailable() {
-			break
-		}
 		now := guard.Now()
 		s.Member(i).Avoid(now + unavailableFor)
-		i = b.pickClaimed(s, now)
+		if i = b.pickClaimed(s, now); invokers[i].IsAvailable() {
+			break
+		}
 	}
 	return invokers[i]
 }
@@ -174,7 +193,11 @@ func (b *Balancer) among(v *view, invokers []base.Invoker, inv base.Invocation) 
 		s.candidates = append(s.candidates, c)
 	}
 	s.set.Reset(s.candidates)
-	return b.available(&s.set, b.pick(v, &s.set), invokers)
+	i := b.pick(v, &s.set)
+	if invokers[i].IsAvailable() {
+		return invokers[i]
+	}
+	return b.available(&s.set, i, invokers)
 }
 
 // place is where a list is looked for first.
@@ -186,5 +209,15 @@ func place(invokers []base.Invoker, method string) uint {
 	if first := reflect.ValueOf(invokers[0]); first.Kind() == reflect.Pointer {
 		h += uint(first.Pointer()) >> 4 * 0x9E3779B1
 	}
-	return (h ^ h>>16) % slots
+	return h ^ h>>16
+}
+
+// placeOfAll is where a list is looked for that others look like.
+func placeOfAll(at uint, invokers []base.Invoker) uint {
+	for _, invoker := range invokers {
+		if p := reflect.ValueOf(invoker); p.Kind() == reflect.Pointer {
+			at = at*31 + uint(p.Pointer())>>4
+		}
+	}
+	return at ^ at>>16
 }

@@ -55,6 +55,8 @@ type facts struct {
 	// started is when the provider was exported, zero when it does not say.
 	started time.Time
 	warmUp  time.Duration
+	// registry is set for a registry among several.
+	registry bool
 }
 
 func (r *reference) factsOf(invoker base.Invoker, method string) facts {
@@ -63,7 +65,7 @@ func (r *reference) factsOf(invoker base.Invoker, method string) facts {
 		return facts{instance: r.ref.Peers.Instance("")}
 	}
 	params := guard.ParamsOf(u)
-	f := facts{instance: r.ref.Peers.Instance(u.Location), weight: weightOf(params, method)}
+	f := facts{instance: r.ref.Peers.Instance(u.Location), weight: weightOf(params, method), registry: isTrue(params[registryLabel])}
 	f.started, f.warmUp = startOf(params)
 	return f
 }
@@ -75,18 +77,29 @@ func weightOf(params map[string]string, method string) int64 {
 			return w
 		}
 	}
-	for _, name := range []string{methodsPrefix + method + "." + WeightKey, WeightKey} {
-		if w, ok := number(params[name]); ok {
-			return max(w, 0)
-		}
+	if w, ok := methodWeight(params, method, WeightKey, false); ok {
+		return w
 	}
 	unset := strings.HasPrefix(params[constant.ReleaseKey], dubboGo)
-	for _, name := range []string{methodsPrefix + method + "." + constant.WeightKey, constant.WeightKey} {
-		if w, ok := number(params[name]); ok && (w > 0 || !unset) {
-			return max(w, 0)
-		}
+	if w, ok := methodWeight(params, method, constant.WeightKey, unset); ok {
+		return w
 	}
 	return DefaultWeight
+}
+
+// methodWeight is what a param says of the weight for a method, or for all. Interface
+// level discovery of dubbo-go has "methods." before a method's name, application level
+// discovery and Java have it not. Where 0 is unset it is no weight.
+func methodWeight(params map[string]string, method, key string, unset bool) (int64, bool) {
+	for _, name := range guard.Spellings(method) {
+		for _, prefix := range []string{methodsPrefix, ""} {
+			if w, ok := number(params[prefix+name+"."+key]); ok && (w > 0 || !unset) {
+				return max(w, 0), true
+			}
+		}
+	}
+	w, ok := number(params[key])
+	return max(w, 0), ok && (w > 0 || !unset)
 }
 
 // startOf is when a provider was exported, zero when that is not known, and how long it

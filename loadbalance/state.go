@@ -40,7 +40,7 @@ type State struct {
 type ProviderState struct {
 	Address string
 	// Weight is what it has now, while it warms up. Where it differs by method it is
-	// that of the method that was chosen for last.
+	// that of the first method by name.
 	Weight int64
 	// Inflight are the calls that run, and Picks those that were sent.
 	Inflight, Picks int64
@@ -69,7 +69,9 @@ func States() []State {
 	var out []State
 	now := guard.Now()
 	references.Range(func(_ uint64, r *reference) bool {
-		out = append(out, r.state(now))
+		if s := r.state(now); len(s.Providers) > 0 {
+			out = append(out, s)
+		}
 		return true
 	})
 	slices.SortFunc(out, func(a, b State) int {
@@ -83,12 +85,12 @@ func (r *reference) state(now time.Duration) State {
 	providers := map[*pick.Instance]ProviderState{}
 	r.mu.Lock()
 	s.Balancers = slices.Sorted(maps.Keys(r.names))
-	for _, views := range r.methods {
-		for _, v := range slices.Backward(views) { // of one that is in several, what was used last holds
+	for _, method := range slices.Backward(slices.Sorted(maps.Keys(r.methods))) {
+		for _, v := range slices.Backward(r.methods[method]) { // of one that is in several, what was used last holds
 			set := v.set.Load()
 			for i, invoker := range v.invokers {
-				if invoker.GetURL() == nil {
-					continue // dubbo has destroyed it
+				if v.facts[i].registry || invoker.GetURL() == nil {
+					continue // it is no provider, or dubbo has destroyed it
 				}
 				providers[set.Member(i).Instance] = ProviderState{Weight: set.Weight(i), Score: set.Load(i)}
 			}

@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 
 	"github.com/weir-go/weir/call"
@@ -42,6 +43,9 @@ const (
 	// keepEvery is how often such a list is kept all the same: it may be one that a
 	// router makes, and come again and again.
 	keepEvery = 64
+	// maxSwitches is how often lists that look alike are met in turn until all of their
+	// elements are compared at every call.
+	maxSwitches = 4
 	// warmingStep is how often weights of instances that warm up are looked at.
 	warmingStep = time.Second
 )
@@ -58,11 +62,24 @@ type view struct {
 	parts    int // guarded by of.mu: how many lists were met that have some of the invokers
 	// renew is when weights change next, 0 for never.
 	renew atomic.Int64
+	// switches is how often it was found after another list that looks like it.
+	switches atomic.Int32
 }
 
 // looksLike is a cheap guess.
 func (v *view) looksLike(invokers []base.Invoker, method string) bool {
 	return len(v.invokers) == len(invokers) && v.invokers[0] == invokers[0] && v.method == method
+}
+
+// mixed tells whether lists that look like it come in turn, so that the guess is not enough.
+func (v *view) mixed() bool { return v.switches.Load() >= maxSwitches }
+
+// alternates notes that v was found where another one was expected. While a list changes
+// some calls still have the former one; that does not count.
+func (v *view) alternates(other *view) {
+	if !v.mixed() && !v.stale() && !other.stale() && v.switches.Add(1) >= maxSwitches {
+		other.switches.Store(maxSwitches)
+	}
 }
 
 func (v *view) same(invokers []base.Invoker) bool { return slices.Equal(v.invokers, invokers) }
@@ -114,7 +131,7 @@ func (v *view) weigh() {
 		if !f.started.IsZero() {
 			up := now.Sub(f.started)
 			candidates[i].Weight = pick.WarmingWeight(f.weight, up, f.warmUp)
-			warming = warming || up < f.warmUp
+			warming = warming || pick.Warming(up, f.warmUp)
 		}
 	}
 	v.set.Store(pick.NewSet(candidates))
@@ -151,12 +168,20 @@ func (b *Balancer) referenceOf(invokers []base.Invoker) *reference {
 		}
 		r := ref.Owned(ownerKey{}, func() any {
 			return references.Get(ref.ID, func() *reference {
-				return &reference{ref: ref, service: guard.ServiceOf(u).String(), methods: map[string][]*view{}, names: map[string]bool{}}
+				return &reference{ref: ref, service: serviceOf(u), methods: map[string][]*view{}, names: map[string]bool{}}
 			})
 		}).(*reference)
 		return r
 	}
 	return unknown()
+}
+
+// serviceOf is the service of a provider's URL, or of the reference below a registry's.
+func serviceOf(u *common.URL) string {
+	for u.SubURL != nil {
+		u = u.SubURL
+	}
+	return guard.ServiceOf(u).String()
 }
 
 // unknown is of invokers whose reference Weir has not seen being made. Nobody counts
@@ -167,44 +192,61 @@ var unknown = sync.OnceValue(func() *reference {
 	return &reference{ref: retry.NewReference(&params), methods: map[string][]*view{}, names: map[string]bool{}}
 })
 
-// find is the view of a list. It reports false for one that has the invokers among
-// others, because the list is that of a call that is selected for once more.
-func (b *Balancer) find(invokers []base.Invoker, method string) (*view, bool) {
+// lookup is how a view was found.
+type lookup int
+
+const (
+	made  lookup = iota // it was not: it is new
+	known               // it is of the list
+	part                // it has the list's invokers among others: it is that of a call that is selected for once more
+)
+
+// find is the view of a list. Its method is "*" where further ones share theirs.
+func (b *Balancer) find(invokers []base.Invoker, method string) (*view, lookup) {
 	r := b.referenceOf(invokers)
 	r.ref.Count(b.timed)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names[b.name] = true
-	key := method
-	if len(r.methods) >= maxMethods && r.methods[key] == nil {
-		key = call.AnyMethod
+	if len(r.methods) >= maxMethods && r.methods[method] == nil {
+		method = call.AnyMethod
 	}
-	views := r.methods[key]
+	views := r.methods[method]
 	for i, v := range views {
-		if v.method == method && v.same(invokers) {
+		if v.same(invokers) {
 			copy(views[1:i+1], views[:i])
 			views[0] = v
-			return v, true
+			return v, known
 		}
 	}
 	for _, v := range views {
 		more := len(v.invokers) - len(invokers)
-		if v.method == method && 0 < more && more <= reselected && v.has(invokers) && !v.stale() {
+		if 0 < more && more <= reselected && v.has(invokers) && !v.stale() {
 			if v.parts++; v.parts%keepEvery != 0 {
-				return v, false
+				return v, part
 			}
 			break
 		}
 	}
 	views = slices.DeleteFunc(views, (*view).stale)
+	b.forget(r, method)
 	v := r.look(invokers, method)
 	if len(views) < maxViews {
 		views = append(views, nil)
 	}
 	copy(views[1:], views)
 	views[0] = v
-	r.methods[key] = views
-	return v, true
+	r.methods[method] = views
+	return v, made
+}
+
+// forget lets go of lists that will not come again.
+func (b *Balancer) forget(r *reference, method string) {
+	for i := range b.recent {
+		if v := b.recent[i].Load(); v != nil && v.of == r && v.method == method && v.stale() {
+			b.recent[i].CompareAndSwap(v, nil)
+		}
+	}
 }
 
 // look makes the view of a list.

@@ -84,6 +84,8 @@ func (e *entry) set(site guard.Site, rules breaker.Rules, force breaker.Force) e
 		}
 		e.Breaker, anew = b, false
 	}
+	// The state may stay as it is, and who is to know of it change.
+	defer func() { e.teller.balance.join(site, e.teller.key, e.Breaker, guard.Now()) }()
 	if err := e.Update(rules, force, guard.Now()); err != nil {
 		return err
 	}
@@ -108,7 +110,6 @@ func (e *entry) join(site guard.Site) (anew bool) {
 		e.method = site.Method // a name that is only configured has its first letter folded
 	}
 	e.teller.name(e.method) // what follows may be told
-	e.teller.tellBalancer(site)
 	anew = e.teller.key.Address != "" && !e.users.any()
 	e.users.add(site.Guard(), site.Alive())
 	return anew
@@ -129,10 +130,7 @@ func (e *entry) unset(version uint64) {
 		return
 	}
 	e.version = version
-	if r := e.teller.record.Swap(nil); r != nil {
-		r.Manage(false)
-		r.Welcome()
-	}
+	e.teller.balance.leave()
 	_ = e.Update(e.Rules(), breaker.Free, guard.Now()) // its own rules are right
 	e.Reset(guard.Now())
 }

@@ -20,11 +20,9 @@ import (
 
 	"github.com/dubbogo/gost/log/logger"
 
-	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/breaker"
 	"github.com/weir-go/weir/internal/notify"
-	"github.com/weir-go/weir/loadbalance/pick"
 )
 
 // Event is a change of a breaker's state. It encodes as JSON.
@@ -81,9 +79,7 @@ type teller struct {
 	key     Key
 	method  atomic.Pointer[string]
 	changes atomic.Pointer[Changes]
-	// record is what a balancer knows of the address, nil where it is not to go by the
-	// breaker.
-	record atomic.Pointer[pick.Record]
+	balance balance
 
 	// Of the lines in the log.
 
@@ -112,60 +108,11 @@ func (t *teller) tell(ev breaker.Event) {
 		c.entered[ev.To].Add(1)
 	}
 	hub.Publish(told{t.key.runtime, e})
-	t.balance(ev)
+	if ev.Cause.Reason != breaker.NotProbed { // it is too early for another probe
+		t.balance.follow(guard.Now(), false)
+	}
 	t.log(ev, e)
 }
-
-// tellBalancer has the balancer of a reference know of an address's breaker, unless that
-// only observes.
-func (t *teller) tellBalancer(site guard.Site) {
-	if t.key.Address == "" {
-		return
-	}
-	r := site.Record()
-	r.Manage(site.Policy.Breaker.Mode != conf.Observe)
-	if site.Policy.Breaker.Mode == conf.Observe {
-		r.Welcome()
-		r = nil
-	}
-	t.record.Store(r)
-}
-
-// balance has the balancer know when calls would only be refused.
-func (t *teller) balance(ev breaker.Event) {
-	r := t.record.Load()
-	switch {
-	case r == nil:
-	case ev.To == breaker.Closed:
-		r.Welcome()
-	case ev.To == breaker.HalfOpen:
-		r.Hold(ev.At)
-	case ev.Cause.Reason == breaker.Forced:
-		r.Avoid(ev.At + forcedFor)
-	default:
-		r.Avoid(ev.At + ev.OpenFor)
-	}
-}
-
-// tried has the balancer go on after the end of a call, where that was the one that tried
-// the instance: with all of them, or with another probe.
-func (t *teller) tried(b *breaker.Breaker, now time.Duration) {
-	r := t.record.Load()
-	if r == nil || !r.Claimed() {
-		return
-	}
-	switch b.Stats(now).State {
-	case breaker.Closed:
-		r.Welcome()
-	case breaker.HalfOpen:
-		r.Try(now)
-	}
-}
-
-const (
-	// forcedFor is for how long nobody asks one that is held open, if nothing changes.
-	forcedFor = 365 * 24 * time.Hour
-)
 
 // linesPerSecond bounds the log of one breaker: where a later guard refuses its
 // probes it changes state at every call.

@@ -112,6 +112,9 @@ func undo(site guard.Site, key Key) {
 			e.unset(site.Version())
 		}
 	}
+	if site.Address != "" && (key.Address == "" || !set(site.Policy)) {
+		free(site.Record()) // the breaker may be gone that had to do with it
+	}
 }
 
 // stage is one breaker as a plan uses it.
@@ -231,5 +234,5 @@ func (s *stage) ended(p guard.Permit, o call.Outcome, began, elapsed time.Durati
 		began, elapsed = guard.Now(), 0 // nobody has taken the time
 	}
 	s.entry.End(unpack(p.Token), res, elapsed, began+elapsed)
-	s.entry.teller.tried(s.entry.Breaker, began+elapsed)
+	s.entry.teller.balance.tried(began + elapsed)
 }

@@ -34,6 +34,9 @@ func RecordOf(method string) string {
 	return conf.MethodKey(method)
 }
 
+// Spellings are the names by which a method may be called, name among them.
+func Spellings(name string) []string { return spellings(name) }
+
 // MethodOf is the method that a call is for, of a generic one the real method.
 func MethodOf(inv base.Invocation) string { return methodName(inv) }
 
@@ -75,8 +78,11 @@ func (m *method) measured(ctx context.Context, next base.Invoker, inv base.Invoc
 	case res == nil || res.Error() == nil:
 		m.record.Took(now-began, now)
 		m.record.Succeeded()
-	case consumerOutcome(ctx, res.Error(), false) == call.Timeout:
-		m.record.Overdue(now-began, now)
+	default:
+		switch consumerOutcome(ctx, res.Error(), false) {
+		case call.Timeout, call.Cancelled: // whoever gave it up had waited for as long
+			m.record.Overdue(now-began, now)
+		}
 	}
 	return res
 }
@@ -87,6 +93,9 @@ func (m *method) measured(ctx context.Context, next base.Invoker, inv base.Invoc
 func (m *method) noAnswer(outcome call.Outcome) {
 	if m == nil || m.record == nil || outcome == call.Cancelled || !m.chain.consumer.ref.Counting() {
 		return
+	}
+	if outcome == call.Success {
+		m.record.Answered()
 	}
 	m.record.Failed(clockNow())
 }

@@ -122,6 +122,11 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 	}
 }
 
+// balances tells whether a balancer may keep calls from the chain because of its plan.
+func (c *chain) balances() bool {
+	return !c.idle && c.consumer.ref != nil && c.consumer.ref.Counting()
+}
+
 // tellCaller tells the provider which application calls it, where the provider says
 // that it counts by callers, or once one has refused a call: before that nobody asks.
 func (c *chain) tellCaller(inv base.Invocation) {

@@ -87,7 +87,9 @@ func (rt *Runtime) changed() {
 }
 
 // renew makes the plans of methods at which calls may wait again: no other call
-// need come by to tell them of a limit that has changed. It returns at once.
+// need come by to tell them of a limit that has changed. So it does with those of
+// references that balance by what the plans say: they may have said that no call is to
+// come by. It returns at once.
 func (rt *Runtime) renew() {
 	if !rt.serving.Load() || !rt.renewing.CompareAndSwap(false, true) {
 		return
@@ -96,7 +98,7 @@ func (rt *Runtime) renew() {
 	go func() {
 		rt.renewing.Store(false)
 		rt.chains.Range(func(_ uint64, c *chain) bool {
-			if c.waits.Load() && c.guard.chain.Load() == c && c.guard.alive() {
+			if (c.waits.Load() || c.balances()) && c.guard.chain.Load() == c && c.guard.alive() {
 				c.guard.refresh(c)
 			}
 			return true
@@ -198,6 +200,16 @@ func (rt *Runtime) once(text string, log func(string)) {
 
 // Serving reports whether some call of a user's service or reference has come by.
 func (rt *Runtime) Serving() bool { return rt.serving.Load() }
+
+// Owned is what the runtime keeps under a key for good, and create's result where there
+// is nothing yet.
+func (rt *Runtime) Owned(key any, create func() any) any {
+	if v, ok := rt.owned.Load(key); ok {
+		return v
+	}
+	v, _ := rt.owned.LoadOrStore(key, create())
+	return v
+}
 
 // ConfigErrors is the number of faults met while running.
 func (rt *Runtime) ConfigErrors() int64 { return rt.configErrors.Load() }

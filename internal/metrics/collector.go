@@ -23,6 +23,7 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/transport"
 	"github.com/weir-go/weir/rpcstatus"
 )
@@ -32,31 +33,42 @@ var (
 	rejectionLabels = append(append([]string{}, siteLabels...), "guard", "reason")
 	waitLabels      = append(append([]string{}, siteLabels...), "guard")
 	balanceLabels   = []string{"service", "provider"}
+	alarmLabels     = append(append([]string{}, siteLabels...), "guard", "subject")
 	limitLabels     = append(append([]string{}, siteLabels...), "guard", "scope", "protocol")
 
-	calls            = desc("weir_calls_total", "Calls by how they ended. Refused ones are among them.", append(append([]string{}, siteLabels...), "outcome"))
-	rejected         = desc("weir_rejected_total", "Calls that a guard refused.", rejectionLabels)
-	wouldReject      = desc("weir_would_reject_total", "Calls that a guard in observe mode would have refused.", rejectionLabels)
-	inflight         = desc("weir_inflight", "Calls that run now.", siteLabels)
-	limit            = desc("weir_limit", "The limit in force; 0 is unlimited.", limitLabels)
-	limitUsed        = desc("weir_limit_inflight", "Slots of the limit that are taken now.", limitLabels)
-	interval         = desc("weir_limit_interval_seconds", "The time that a limit of calls over time counts in.", limitLabels)
-	byCaller         = desc("weir_rejected_by_caller_total", "Calls that a provider's guard refused, by what callers say of themselves. Of many refusals one in 16 is looked at and stands for all.", []string{"service", "guard", "caller"})
-	elapsed          = desc("weir_elapsed_seconds_total", "Sum of the response times of calls that ran; its rate is the average number of running calls.", siteLabels)
-	waited           = desc("weir_queue_wait_seconds", "How long calls waited at a guard before they ran or were refused, those that did not wait included.", waitLabels)
-	waiting          = desc("weir_queue_waiting", "Calls that wait now.", waitLabels)
-	wouldWait        = desc("weir_would_wait_total", "Calls that a guard in observe mode would have let wait.", waitLabels)
-	breakers         = desc("weir_breaker_state", "Circuit breakers that are in the state: of each provider address one, or one for all.", append(append([]string{}, siteLabels...), "state"))
-	transitions      = desc("weir_breaker_transitions_total", "How often circuit breakers entered the state.", append(append([]string{}, siteLabels...), "state"))
-	hung             = desc("weir_breaker_hung_calls", "Calls that run for longer than breaker.slow-call.", siteLabels)
-	balancePicks     = desc("weir_balance_picks_total", "Calls that references which choose by one of Weir's load balances have sent to the provider, retries included.", balanceLabels)
-	balanceInflight  = desc("weir_balance_inflight", "Calls of those references that run at the provider.", balanceLabels)
-	balanceScore     = desc("weir_balance_score", "(Running calls + 1) / weight: of providers that are well the one with the lowest gets the next call. 0 and less is drained.", balanceLabels)
-	balanceProviders = desc("weir_balance_providers", "Providers that those references choose from. The first 100 by address have series of their own.", []string{"service"})
-	mode             = desc("weir_mode", "1 for the mode that holds for all guards.", []string{"mode"})
-	fallbacks        = desc("weir_fallbacks_total", "Failed calls that came to their fallback, by how it ended: answered, failed, panicked.", append(append([]string{}, siteLabels...), "fallback", "outcome"))
-	configErrors     = desc("weir_config_errors_total", "Faults in a configuration that were met while running; the last good one stayed in force.", nil)
-	late             = desc("weir_late_responses_total", "Responses on the dubbo protocol that came after their caller had timed out, and were dropped.", nil)
+	calls                = desc("weir_calls_total", "Calls by how they ended. Refused ones are among them.", append(append([]string{}, siteLabels...), "outcome"))
+	rejected             = desc("weir_rejected_total", "Calls that a guard refused.", rejectionLabels)
+	wouldReject          = desc("weir_would_reject_total", "Calls that a guard in observe mode would have refused.", rejectionLabels)
+	inflight             = desc("weir_inflight", "Calls that run now.", siteLabels)
+	limit                = desc("weir_limit", "The limit in force; 0 is unlimited.", limitLabels)
+	limitUsed            = desc("weir_limit_inflight", "Slots of the limit that are taken now.", limitLabels)
+	interval             = desc("weir_limit_interval_seconds", "The time that a limit of calls over time counts in.", limitLabels)
+	byCaller             = desc("weir_rejected_by_caller_total", "Calls that a provider's guard refused, by what callers say of themselves. Of many refusals one in 16 is looked at and stands for all.", []string{"service", "guard", "caller"})
+	elapsed              = desc("weir_elapsed_seconds_total", "Sum of the response times of calls that ran; its rate is the average number of running calls.", siteLabels)
+	waited               = desc("weir_queue_wait_seconds", "How long calls waited at a guard before they ran or were refused, those that did not wait included.", waitLabels)
+	waiting              = desc("weir_queue_waiting", "Calls that wait now.", waitLabels)
+	wouldWait            = desc("weir_would_wait_total", "Calls that a guard in observe mode would have let wait.", waitLabels)
+	breakers             = desc("weir_breaker_state", "Circuit breakers that are in the state: of each provider address one, or one for all.", append(append([]string{}, siteLabels...), "state"))
+	transitions          = desc("weir_breaker_transitions_total", "How often circuit breakers entered the state.", append(append([]string{}, siteLabels...), "state"))
+	hung                 = desc("weir_breaker_hung_calls", "Calls that run for longer than breaker.slow-call.", siteLabels)
+	balancePicks         = desc("weir_balance_picks_total", "Calls that references which choose by one of Weir's load balances have sent to the provider, retries included.", balanceLabels)
+	balanceInflight      = desc("weir_balance_inflight", "Calls of those references that run at the provider.", balanceLabels)
+	balanceScore         = desc("weir_balance_score", "(Running calls + 1) / weight: of providers that are well the one with the lowest gets the next call. 0 and less is drained.", balanceLabels)
+	balanceProviders     = desc("weir_balance_providers", "Providers that those references choose from. The first 100 by address have series of their own.", []string{"service"})
+	mode                 = desc("weir_mode", "1 for the mode that holds for all guards.", []string{"mode"})
+	fallbacks            = desc("weir_fallbacks_total", "Failed calls that came to their fallback, by how it ended: answered, failed, panicked.", append(append([]string{}, siteLabels...), "fallback", "outcome"))
+	configErrors         = desc("weir_config_errors_total", "Faults in a configuration that were met while running; the last good one stayed in force.", nil)
+	alarmLevel           = desc("weir_alarms", "How near it is to its bound: 0 calm, 1 near, 2 reached.", alarmLabels)
+	alarmsTotal          = desc("weir_alarms_total", "How often it came near its bound, and reached it.", append(append([]string{}, alarmLabels...), "level"))
+	late                 = desc("weir_late_responses_total", "Responses on the dubbo protocol that came after their caller had timed out, and were dropped.", nil)
+	overloadCap          = desc("weir_overload_cap", "Running calls that an overload guard admits now. Of several references the highest.", siteLabels)
+	overloadChanges      = desc("weir_overload_changes_total", "How often an overload guard has changed its cap, by reason.", append(append([]string{}, siteLabels...), "reason"))
+	overloadOverdue      = desc("weir_overload_overdue", "Calls that an overload guard has set aside and that still run.", siteLabels)
+	overloadOverdueTotal = desc("weir_overload_overdue_total", "Calls that an overload guard has set aside.", siteLabels)
+	slowCalls            = desc("weir_slow_calls_total", "Calls that ran for longer than overload.slow-call.", siteLabels)
+	healthValue          = desc("weir_health", "Signals of the machine, smoothed, in their own units.", []string{"signal"})
+	healthLimit          = desc("weir_health_limit", "From where on a signal is tight.", []string{"signal"})
+	healthTight          = desc("weir_health_tight", "1 while a signal is tight.", []string{"signal"})
 )
 
 func desc(name, help string, labels []string) *prometheus.Desc {
@@ -66,16 +78,31 @@ func desc(name, help string, labels []string) *prometheus.Desc {
 // Collector collects the metrics of one runtime.
 type Collector struct {
 	runtime *guard.Runtime
+	alarms  *alarms.Watch // nil for none
 }
 
+// Option gives a [Collector] more to collect.
+type Option func(*Collector)
+
+// WithAlarms adds the levels of what a watch has looked at.
+func WithAlarms(w *alarms.Watch) Option { return func(c *Collector) { c.alarms = w } }
+
 // New returns the collector of a runtime.
-func New(rt *guard.Runtime) *Collector { return &Collector{rt} }
+func New(rt *guard.Runtime, options ...Option) *Collector {
+	c := &Collector{runtime: rt}
+	for _, o := range options {
+		o(c)
+	}
+	return c
+}
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		calls, rejected, byCaller, wouldReject, inflight, elapsed, limit, limitUsed, interval,
 		waited, waiting, wouldWait, breakers, transitions, hung, fallbacks,
+		alarmLevel, alarmsTotal,
+		overloadCap, overloadChanges, overloadOverdue, overloadOverdueTotal, slowCalls, healthValue, healthLimit, healthTight,
 		balancePicks, balanceInflight, balanceScore, balanceProviders, mode, configErrors, late,
 	} {
 		ch <- d
@@ -112,7 +139,10 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	})
 	c.limits(out)
 	c.breakers(out)
+	c.overloads(out)
+	c.machine(out)
 	c.balancers(out)
+	c.standings(out)
 	now, _ := c.runtime.Store.View().Mode()
 	for _, m := range []conf.Mode{conf.Enforce, conf.Observe, conf.Off} {
 		v := 0.0

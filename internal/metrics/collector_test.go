@@ -35,6 +35,9 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/alarms"
+	"github.com/weir-go/weir/internal/health"
+	"github.com/weir-go/weir/internal/machine"
 	"github.com/weir-go/weir/internal/metrics"
 	"github.com/weir-go/weir/internal/retry"
 )
@@ -201,15 +204,19 @@ func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	ref := reference(t, own)
 	ref.Answerer = guard.NewFallbacks(c.rt, common.NewURLWithOptions(common.WithInterface("a.B"), common.WithMethods([]string{"Get", "get"})), ref)
 	require.NoError(t, c.chain(t, conf.Consumer, "1", ref, own)(func() {}))
-	provider := c.chain(t, conf.Provider, "1", nil, map[string]string{"executes": "4", "tps": "1"})
+	provider := c.chain(t, conf.Provider, "1", nil, map[string]string{"executes": "4", "tps": "1", "overload": "5"})
 	require.NoError(t, provider(func() {}))
 	require.Error(t, provider(func() {})) // a caller
 	balanced := newBalanced("metrics.Described", 2)
+	require.NoError(t, machine.Of(c.rt).Add(health.Func("own", func(time.Duration) (float64, bool) { return 0.5, true }), health.Rule{Limit: 0.9}))
+	machine.Of(c.rt).Sample(guard.Now())
 	described := make(chan *prometheus.Desc, 100)
 	metrics.New(c.rt).Describe(described)
 	close(described)
 	r := prometheus.NewPedanticRegistry()
-	require.NoError(t, r.Register(metrics.New(c.rt)))
+	watch := alarms.New(c.rt)
+	watch.Look()
+	require.NoError(t, r.Register(metrics.New(c.rt, metrics.WithAlarms(watch))))
 	families, err := r.Gather()
 	require.NoError(t, err)
 	require.Len(t, families, len(described))

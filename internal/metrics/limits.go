@@ -23,6 +23,7 @@ import (
 	"github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/flowcontrol"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/filter/overload"
 	"github.com/weir-go/weir/filter/tpslimit"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 	"github.com/weir-go/weir/tps"
@@ -99,6 +100,10 @@ func limitsOf(rt *guard.Runtime, now time.Duration) map[limitKey]limitState {
 	})
 	bulkhead.Queues(rt, func(k bulkhead.Key, q *concurrency.Queue) {
 		add(bulkheadLabels(k), limitState{limit: q.Limit(), used: q.Inflight(), waiting: q.Waiting()})
+	})
+	overload.Caps(rt, func(s overload.State) {
+		add(limitKey{site{s.Side.String(), s.Service, s.Method}, overload.Policy, string(conf.ScopeMethod), ""},
+			limitState{limit: s.Highest, used: s.Running})
 	})
 	tpslimit.Limiters(rt, func(k tpslimit.Key, _ conf.Algorithm, l tps.Limiter) {
 		s := l.Stats(now)

@@ -59,6 +59,9 @@ type Auto struct {
 	// since is from when on calls must have begun to be measured.
 	since atomic.Int64
 
+	// shown is what alone is, for others.
+	shown atomic.Int64
+
 	// The rest belongs to Tick.
 
 	limit     float64
@@ -95,6 +98,7 @@ func (a *Auto) Observe(began, elapsed time.Duration) {
 // some were refused since the last tick. It is to be called about four times a second, by one
 // goroutine at a time.
 func (a *Auto) Tick(now time.Duration, running int64, refused bool) int64 {
+	defer func() { a.shown.Store(int64(a.alone * float64(time.Second))) }()
 	count, elapsed := a.count.Sum(), a.elapsed.Sum()
 	n, sum := count-a.lastCount, elapsed-a.lastTime
 	enough := int64(window)
@@ -165,4 +169,4 @@ func (a *Auto) current() int64 {
 }
 
 // Alone is how long a call takes when few run, 0 when that is not known.
-func (a *Auto) Alone() time.Duration { return time.Duration(a.alone * float64(time.Second)) }
+func (a *Auto) Alone() time.Duration { return time.Duration(a.shown.Load()) }

@@ -104,6 +104,12 @@ type Stats struct {
 	SlowCalls, Refused int64
 }
 
+// Running are the calls with a slot.
+func (c *Cap) Running() int64 { return c.running.Inflight() }
+
+// Refused are all that were refused.
+func (c *Cap) Refused() int64 { return c.refused.Load() }
+
 // Stats tells what there is now.
 func (c *Cap) Stats(now time.Duration) Stats {
 	c.mu.Lock()

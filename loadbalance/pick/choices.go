@@ -93,6 +93,14 @@ func (s *Set) second(first, second *member, v, w float64, now time.Duration, d *
 
 // drawn is the index of one that is drawn by its weight.
 func (s *Set) drawn(d *dice) int {
+	if s.draw == nil && !s.plain && s.total > 0 {
+		at := d.part() * s.total
+		for i := range s.members {
+			if at -= s.members[i].weight; at < 0 {
+				return i
+			}
+		}
+	}
 	i := d.below(len(s.members))
 	if s.draw == nil {
 		return i

@@ -447,7 +447,8 @@ func TestWarmingWeight(t *testing.T) { // W1, W2
 		assert.Equal(t, want, pick.WarmingWeight(100, time.Duration(up)*ms, warmUp), "%d", up)
 	}
 	assert.Zero(t, pick.WarmingWeight(0, 0, warmUp))
-	assert.EqualValues(t, 7, pick.WarmingWeight(7, -ms, warmUp), "a clock that is behind")
+	assert.EqualValues(t, 1, pick.WarmingWeight(7, -ms, warmUp), "a clock that is a little ahead")
+	assert.EqualValues(t, 7, pick.WarmingWeight(7, -warmUp, warmUp), "a clock that is wrong")
 	assert.EqualValues(t, 7, pick.WarmingWeight(7, 0, 0))
 }
 

@@ -83,11 +83,16 @@ func (r *Record) Overdue(elapsed, now time.Duration) {
 	}
 }
 
-// Succeeded takes in a call that succeeded.
-func (r *Record) Succeeded() {
+// Answered takes in that a call was answered, be it by an error.
+func (r *Record) Answered() {
 	if !r.managed.Load() && r.Claimed() {
 		r.Welcome()
 	}
+}
+
+// Succeeded takes in a call that succeeded.
+func (r *Record) Succeeded() {
+	r.Answered()
 	if f := r.failing.get(); f != 0 {
 		if f -= f * learn; f < least/10 {
 			f = 0
@@ -109,8 +114,9 @@ func (r *Record) Failed(now time.Duration) {
 const claimed = 1
 
 // Avoid has the instance get no calls of the method until then, where there is another.
-// After that one call tries it, and the others follow when that has succeeded, or after a
-// second: see [Record.Claim]. A later time counts until [Record.Welcome].
+// After that one call tries it, and the others follow when one that tries it is answered;
+// each second another one may try: see [Record.Claim]. A later time counts until
+// [Record.Welcome].
 func (r *Record) Avoid(until time.Duration) {
 	raise(&r.avoid, until&^claimed)
 	r.troubled(until + Horizon)
@@ -142,6 +148,9 @@ func (r *Record) Claimed() bool { return r.avoid.Load()&claimed != 0 }
 // Manage tells that somebody else finds out when the instance is well again, so a call
 // that succeeds is not enough.
 func (r *Record) Manage(managed bool) { r.managed.Store(managed) }
+
+// Managed reports what was said last by Manage.
+func (r *Record) Managed() bool { return r.managed.Load() }
 
 // Welcome takes back what [Record.Avoid] said.
 func (r *Record) Welcome() { r.avoid.Store(0) }

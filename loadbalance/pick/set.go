@@ -50,8 +50,11 @@ type Set struct {
 	plain bool
 	// avoids is set when one is to be avoided.
 	avoids bool
-	// draw is by which index and by which chance [TwoChoices] draws, nil for evenly.
+	// draw is by which index and by which chance [TwoChoices] draws, nil where the set is
+	// plain or of one call only.
 	draw []alias
+	// total is the sum of the weights.
+	total float64
 	// fastest and usual are the shortest response time and the mean that were met when all
 	// were looked at last, 0 for none.
 	fastest, usual measure
@@ -71,13 +74,13 @@ func NewSet(candidates []Candidate) *Set {
 	s := &Set{}
 	s.fill(candidates)
 	if !s.plain {
-		s.draw = aliases(s.members)
+		s.draw = aliases(s.members, s.total)
 	}
 	return s
 }
 
-// Reset makes the set one of other instances. Nobody may be choosing from it. Of such
-// a set [TwoChoices] draws evenly.
+// Reset makes the set one of other instances. Nobody may be choosing from it. From such
+// a set [TwoChoices] draws in a time that grows with their number.
 func (s *Set) Reset(candidates []Candidate) {
 	s.draw = nil
 	s.fill(candidates)
@@ -85,13 +88,14 @@ func (s *Set) Reset(candidates []Candidate) {
 
 func (s *Set) fill(candidates []Candidate) {
 	s.members = s.members[:0]
-	s.peers, s.plain, s.avoids = nil, true, false
+	s.peers, s.plain, s.avoids, s.total = nil, true, false, 0
 	for _, c := range candidates {
 		m := member{instance: c.Instance, record: c.Record, weight: float64(max(c.Weight, 0)), share: math.Inf(1), avoid: c.Avoid}
 		if m.weight > 0 {
 			m.share = 1 / m.weight
 		}
 		s.members = append(s.members, m)
+		s.total += m.weight
 		s.avoids = s.avoids || c.Avoid
 		s.plain = s.plain && c.Weight == candidates[0].Weight && c.Weight > 0 && !c.Avoid
 		s.peers = c.peers
@@ -137,11 +141,7 @@ type alias struct {
 
 // aliases makes the table that draws members by their weights in the same time for any
 // number of them (Vose's construction). Those to be avoided have their weights here.
-func aliases(members []member) []alias {
-	sum := 0.0
-	for i := range members {
-		sum += members[i].weight
-	}
+func aliases(members []member, sum float64) []alias {
 	if sum == 0 {
 		return nil
 	}

@@ -19,11 +19,16 @@ import "time"
 // WarmingWeight is the weight of an instance that has been up for a while, of which it
 // has its full weight after the warm-up: Java Dubbo's
 // AbstractLoadBalance.calculateWarmupWeight, in whole milliseconds. It is at least 1,
-// unless the weight is 0.
+// unless the weight is 0. One whose clock is ahead, so that it is yet to start, counts as
+// just started, and where it is ahead by more than the warm-up nothing is known.
 func WarmingWeight(weight int64, up, warmUp time.Duration) int64 {
-	if weight <= 0 || up < 0 || up >= warmUp {
+	if weight <= 0 || !Warming(up, warmUp) {
 		return max(weight, 0)
 	}
+	up = max(up, 0)
 	w := int64(float64(up.Milliseconds()) / (float64(warmUp.Milliseconds()) / float64(weight)))
 	return min(max(w, 1), weight)
 }
+
+// Warming tells whether an instance that has been up for a while warms up.
+func Warming(up, warmUp time.Duration) bool { return -warmUp < up && up < warmUp }

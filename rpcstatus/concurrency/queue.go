@@ -250,6 +250,15 @@ func told(limit int64) int64 {
 	return limit
 }
 
+// Places is how many calls may wait, -1 for any number.
+func (q *Queue) Places() int64 {
+	n := q.places.Load()
+	if n == math.MaxInt64 {
+		return -1
+	}
+	return n
+}
+
 // Inflight is the number of calls that run now, observed ones included. While a
 // slot is handed from one call to the next it is with neither.
 func (q *Queue) Inflight() int64 { return running(q.state.Load()) }

@@ -229,3 +229,12 @@ func BenchmarkQueueFull(b *testing.B) {
 		})
 	})
 }
+
+func TestQueuePlacesAreTold(t *testing.T) {
+	q := NewQueue(1)
+	require.Equal(t, int64(-1), q.Places())
+	for n, want := range map[int]int64{0: 0, 7: 7, -3: -1} {
+		q.SetPlaces(n)
+		require.Equal(t, want, q.Places())
+	}
+}

@@ -1,0 +1,187 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package overload
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/overload"
+	"github.com/weir-go/weir/internal/weakmap"
+)
+
+// Key names what shares one cap.
+type Key struct {
+	Side conf.Side
+	// Reference tells a consumer's references apart.
+	Reference uint64
+	// Service is dubbo's service key. Method is "*" for names that the service does not
+	// have; the case of its first letter is folded.
+	Service, Method string
+
+	runtime *guard.Runtime
+}
+
+// entry is what plans and running calls own.
+type entry struct {
+	*overload.Cap
+	teller *teller
+	watch  *watch
+
+	auto atomic.Pointer[auto]
+
+	callers names
+
+	mu      sync.Mutex
+	version uint64 // guarded by mu: of the configuration that the rules are of
+	method  string // guarded by mu: as the service spells it
+}
+
+// auto finds out the limit of a cap.
+type auto struct {
+	*overload.Auto
+	floor, ceiling int64
+	refused        int64 // what the cap had refused at the last tick
+}
+
+var entries weakmap.Map[Key, entry]
+
+// set has the cap go by what a version of the configuration says. An older one than it
+// goes by already changes nothing.
+func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
+		e.method = site.Method // a name that is only configured has its first letter folded
+		e.teller.method.Store(&e.method)
+	}
+	if site.Version() < e.version {
+		return nil
+	}
+	e.version = site.Version()
+	now := guard.Now()
+	rules := rulesOf(site, p)
+	switch a := e.auto.Load(); {
+	case !p.Auto:
+		e.auto.Store(nil)
+	case a == nil || a.floor != int64(p.Floor) || a.ceiling != int64(p.Ceiling):
+		a = &auto{Auto: overload.NewAuto(int64(p.Floor), int64(p.Ceiling), now), floor: int64(p.Floor), ceiling: int64(p.Ceiling)}
+		e.auto.Store(a)
+	default:
+		rules.Limit = e.Stats(now).Limit // what was found out so far
+	}
+	e.teller.dumpEvery.Store(int64(p.DumpInterval))
+	if e.Cap != nil {
+		return e.Update(rules, now)
+	}
+	c, err := overload.New(rules, e.watch.tight, e.teller.tell, now)
+	if err != nil {
+		return err
+	}
+	e.Cap = c
+	return nil
+}
+
+func rulesOf(site guard.Site, p conf.OverloadPolicy) overload.Rules {
+	r := overload.Rules{
+		Limit: int64(p.Limit), MaxExpand: int64(p.MaxExpand), SlowCall: p.SlowCall, SlowShare: int64(p.SlowShare),
+		EntryTimeout: p.EntryTimeout, MaxOverdue: int64(p.MaxOverdue), Calm: p.Calm,
+	}
+	if p.Auto {
+		r.Limit, r.MaxExpand = int64(p.Floor), 1
+	}
+	if site.Streams {
+		// How long a stream stays open says nothing of how well it is.
+		r.SlowCall, r.EntryTimeout = 0, 0
+	}
+	return r
+}
+
+// tick is what the cap does by itself, all of it where whole is set.
+func (e *entry) tick(now time.Duration, whole bool) {
+	if a := e.auto.Load(); a != nil {
+		refused := e.Refused()
+		e.Adjust(a.Tick(now, e.Running(), refused != a.refused), now)
+		a.refused = refused
+	}
+	if whole {
+		e.Tick(now)
+	}
+}
+
+// State is a cap as it is now.
+type State struct {
+	Key
+	overload.Stats
+	// Auto is set where the limit is found out, and Alone is then how long a call takes
+	// when few run.
+	Auto  bool
+	Alone time.Duration
+	// Changes are how often the cap has changed, by reason.
+	Changes map[string]int64
+}
+
+// Caps calls f for each cap of a runtime that is in force or still has calls.
+func Caps(rt *guard.Runtime, f func(State)) {
+	version, now := rt.Refresh(), guard.Now()
+	entries.Range(func(k Key, e *entry) bool {
+		if k.runtime != rt {
+			return true
+		}
+		e.mu.Lock()
+		c, inForce := e.Cap, e.version >= version
+		k.Method = e.method
+		e.mu.Unlock()
+		if c == nil {
+			return true
+		}
+		s := State{Key: k, Stats: c.Stats(now), Changes: e.teller.changes()}
+		if a := e.auto.Load(); a != nil {
+			s.Auto, s.Alone = true, a.Alone()
+		}
+		if inForce || s.Running > 0 {
+			f(s)
+		}
+		return true
+	})
+}
+
+// names keeps the names of callers, so that an entry can point to one.
+type names struct {
+	byName sync.Map // name -> *string
+	count  atomic.Int64
+}
+
+// maxNames bounds them; the callers are said to be "other" then.
+const maxNames = 100
+
+var otherCallers = "other"
+
+func (n *names) of(name string) *string {
+	if p, ok := n.byName.Load(name); ok {
+		return p.(*string)
+	}
+	if n.count.Load() >= maxNames {
+		return &otherCallers
+	}
+	p, there := n.byName.LoadOrStore(name, &name)
+	if !there {
+		n.count.Add(1)
+	}
+	return p.(*string)
+}

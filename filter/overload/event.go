@@ -1,0 +1,172 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package overload
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dubbogo/gost/log/logger"
+
+	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/notify"
+	"github.com/weir-go/weir/internal/overload"
+	"github.com/weir-go/weir/internal/profile"
+)
+
+// Event is a decision of a cap. It encodes as JSON.
+type Event struct {
+	// Side, Service, Method and Reference say whose cap it is. Method is "*" for names
+	// that the service does not have.
+	Side      string `json:"side"`
+	Service   string `json:"service"`
+	Method    string `json:"method"`
+	Reference uint64 `json:"reference,omitempty"`
+	// Kind is "changed" for another cap, "held" when calls are refused and the cap is not
+	// expanded, "overdue" for a call that was set aside, and "slow" for one that runs for
+	// longer than overload.slow-call.
+	Kind string `json:"kind"`
+	// From and To are the caps before and after.
+	From int64 `json:"from,omitempty"`
+	To   int64 `json:"to,omitempty"`
+	// Reason is why: healthy, calm, slow-calls, tight, configured or adapted for a cap that
+	// has changed, and concurrency, slow-calls or tight for one that is held.
+	Reason string `json:"reason,omitempty"`
+	// Signal is the one of the machine that is tight.
+	Signal string `json:"signal,omitempty"`
+	// Age is for how long the call has run, in nanoseconds when encoded, and Caller the
+	// application that called, as far as it tells.
+	Age    time.Duration `json:"ageNanos,omitempty"`
+	Caller string        `json:"caller,omitempty"`
+	// More is how many other calls became slow at the same time.
+	More int64 `json:"more,omitempty"`
+	// At is when.
+	At time.Time `json:"at"`
+}
+
+var kinds = map[overload.Kind]string{
+	overload.Changed: "changed", overload.Held: "held", overload.Overdue: "overdue", overload.Slow: "slow",
+}
+
+// ChangeReasons are the reasons of changes.
+var ChangeReasons = []string{
+	overload.Healthy.String(), overload.Calm.String(), overload.SlowCalls.String(), overload.Tight.String(),
+	overload.Configured.String(), overload.Adapted.String(),
+}
+
+type told struct {
+	runtime *guard.Runtime
+	Event
+}
+
+var hub = notify.Hub[told]{Panicked: func(fault any) {
+	logger.Errorf("[Weir][%s] a subscriber to its decisions panicked: %v", Policy, fault)
+}}
+
+// Subscribe has f told of every decision of a runtime's caps: those of one cap in their
+// order, on a goroutine of its own. stop ends it.
+func Subscribe(rt *guard.Runtime, f func(Event)) (stop func()) {
+	return hub.Subscribe(func(e told) bool { return e.runtime == rt }, func(e told) { f(e.Event) })
+}
+
+// teller makes events of what a cap tells. The core has one told at a time.
+type teller struct {
+	key       Key
+	method    atomic.Pointer[string]
+	profiles  *profile.Writer
+	dumpEvery atomic.Int64 // a duration, 0 for never
+
+	mu      sync.Mutex
+	counted map[string]int64 // guarded by mu: changes by reason
+
+	// Of the lines in the log.
+
+	second time.Duration
+	lines  int
+	quiet  int
+}
+
+// changes are how often the cap has changed, by reason.
+func (t *teller) changes() map[string]int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make(map[string]int64, len(t.counted))
+	for reason, n := range t.counted {
+		out[reason] = n
+	}
+	return out
+}
+
+func (t *teller) tell(ev overload.Event) {
+	e := Event{
+		Side: t.key.Side.String(), Service: t.key.Service, Method: t.key.Method, Reference: t.key.Reference,
+		Kind: kinds[ev.Kind], From: ev.From, To: ev.To, Signal: ev.Signal, Age: ev.Age, Caller: ev.Caller, More: ev.More,
+		At: time.Now().Add(ev.At - guard.Now()),
+	}
+	if ev.Reason != overload.None {
+		e.Reason = ev.Reason.String()
+	}
+	if m := t.method.Load(); m != nil {
+		e.Method = *m
+	}
+	if ev.Kind == overload.Changed {
+		t.mu.Lock()
+		if t.counted == nil {
+			t.counted = map[string]int64{}
+		}
+		t.counted[e.Reason]++
+		t.mu.Unlock()
+	}
+	hub.Publish(told{t.key.runtime, e})
+	if ev.Kind == overload.Slow || ev.Kind == overload.Overdue {
+		t.profiles.Request(call.Resource(e.Service, e.Method), time.Duration(t.dumpEvery.Load()), ev.At)
+	}
+	t.log(ev, e)
+}
+
+// linesPerSecond bounds the log of one cap.
+const linesPerSecond = 8
+
+func (t *teller) log(ev overload.Event, e Event) {
+	if ev.At-t.second >= time.Second {
+		t.second, t.lines = ev.At, 0
+	}
+	if t.lines++; t.lines > linesPerSecond {
+		t.quiet++
+		return
+	}
+	quiet := t.quiet
+	t.quiet = 0
+	caller := e.Caller
+	if caller == "" {
+		caller = "unknown"
+	}
+	switch ev.Kind {
+	case overload.Changed:
+		logger.Infof("[Weir][%s] the cap is %d now, it was %d, service=%q method=%s side=%s reason=%s signal=%s not-told=%d",
+			Policy, e.To, e.From, e.Service, e.Method, e.Side, e.Reason, e.Signal, quiet)
+	case overload.Held:
+		logger.Warnf("[Weir][%s] calls are refused at the cap of %d, which does not expand, service=%q method=%s side=%s reason=%s signal=%s not-told=%d",
+			Policy, e.To, e.Service, e.Method, e.Side, e.Reason, e.Signal, quiet)
+	case overload.Overdue:
+		logger.Warnf("[Weir][%s] a call was set aside, its slot is free again, service=%q method=%s side=%s age=%s caller=%s not-told=%d",
+			Policy, e.Service, e.Method, e.Side, e.Age, caller, quiet)
+	case overload.Slow:
+		logger.Warnf("[Weir][%s] a call is slow, service=%q method=%s side=%s age=%s caller=%s more=%d not-told=%d",
+			Policy, e.Service, e.Method, e.Side, e.Age, caller, e.More, quiet)
+	}
+}

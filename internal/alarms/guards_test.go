@@ -1,0 +1,262 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package alarms_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/internal/alarm"
+	"github.com/weir-go/weir/internal/health"
+	"github.com/weir-go/weir/internal/machine"
+)
+
+func TestExecutesComesNearIsReachedAndIsCalm(t *testing.T) {
+	in(t, "weir: {provider: {executes: 10}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		first := hold(8, call)
+		sleep(10500 * time.Millisecond)
+		require.Empty(t, w.take(), "seen first after one second")
+		sleep(time.Second)
+		require.Equal(t, []string{"executes limit near 8/10"}, w.take())
+		sleep(time.Hour)
+		require.Empty(t, w.take(), "once")
+
+		second := hold(2, call)
+		sleep(time.Second)
+		require.Equal(t, []string{"executes limit reached 10/10"}, w.take())
+		for range 3 {
+			require.Error(t, call(pass))
+		}
+		sleep(time.Second)
+		require.Empty(t, w.take())
+		second()
+		sleep(11 * time.Second)
+		require.Equal(t, []string{"executes limit near 8/10 refused 3"}, w.take())
+		first()
+		sleep(11 * time.Second)
+		require.Equal(t, []string{"executes limit calm 0/10"}, w.take())
+	})
+}
+
+func TestARefusalBetweenTwoLooksIsSeen(t *testing.T) {
+	in(t, "weir: {provider: {executes: 2}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		end := hold(3, call)
+		end()
+		sleep(time.Second)
+		require.Equal(t, []string{"executes limit reached 0/2 refused 1"}, w.take())
+	})
+}
+
+func TestRefusalsCountForTheFullestLimit(t *testing.T) {
+	in(t, "weir: {provider: {services: {a.B: {executes: {limit: 2, scope: service}, methods: {Get: {executes: 40}}}}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		end := hold(5, call)
+		sleep(time.Second)
+		require.Equal(t, []string{"executes limit reached 2/2 refused 3"}, w.take())
+		end()
+	})
+}
+
+func TestTPSAtEightyPercent(t *testing.T) {
+	in(t, "weir: {provider: {tps: {rate: 10/1m}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		for range 8 {
+			require.NoError(t, call(pass))
+		}
+		sleep(11 * time.Second)
+		require.Equal(t, []string{"tps limit near 8/10"}, w.take())
+		for range 3 {
+			_ = call(pass)
+		}
+		sleep(time.Second)
+		require.Equal(t, []string{"tps limit reached 10/10 refused 1"}, w.take())
+		sleep(time.Minute + 11*time.Second)
+		require.Equal(t, []string{"tps limit calm 2/10"}, w.take())
+	})
+}
+
+func TestAQueueThatIsHalfFull(t *testing.T) {
+	in(t, "weir: {provider: {bulkhead: {max: 1, queue: 4, max-wait: 1h}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		end := hold(3, call)
+		sleep(11 * time.Second)
+		require.Equal(t, []string{"bulkhead limit reached 1/1", "bulkhead queue near 2/4"}, w.take())
+		more := hold(3, call) // one finds no place
+		sleep(time.Second)
+		require.Equal(t, []string{"bulkhead queue reached 4/4 refused 1"}, w.take())
+		end()
+		more()
+		sleep(12 * time.Second)
+		require.Equal(t, []string{"bulkhead limit calm 0/1 refused 1", "bulkhead queue calm 0/4"}, w.take())
+	})
+}
+
+func TestAFlowThatQueues(t *testing.T) {
+	in(t, "weir: {provider: {flow: {rate: 1/1s, behavior: queue, max-queue: 20s}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		end := hold(30, call)
+		sleep(time.Second)
+		require.Len(t, w.take(), 1)
+		require.Equal(t, alarm.Reached, level(w, "queue"))
+		sleep(time.Minute)
+		require.Equal(t, alarm.Calm, level(w, "queue"))
+		end()
+	})
+}
+
+func level(w *world, subject string) alarm.Level {
+	for _, s := range w.watch.Standings() {
+		if s.Subject == subject {
+			return s.Level
+		}
+	}
+	return alarm.Levels
+}
+
+func TestActivesHasNoAlarmForItsQueue(t *testing.T) {
+	in(t, "weir: {consumer: {actives: {limit: 5, wait: 1h}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Consumer)
+		end := hold(50, call)
+		sleep(20 * time.Second)
+		require.Equal(t, "actives limit reached 5/5", w.take()[0])
+		require.Equal(t, alarm.Levels, level(w, "queue"))
+		end()
+	})
+}
+
+func TestABreakerThatOpens(t *testing.T) {
+	in(t, "weir: {consumer: {breaker: {consecutive-errors: 3, open-for: 5s}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Consumer)
+		fail := func() error { return errors.New("no") }
+		for range 3 {
+			_ = call(fail)
+		}
+		sleep(time.Second)
+		require.Equal(t, []string{"breaker state reached 3/3 refused 1"}, w.take())
+		for range 60 { // it probes and opens again and again
+			_ = call(fail)
+			sleep(time.Second)
+		}
+		require.Empty(t, w.take())
+		sleep(6 * time.Second)
+		for range 20 {
+			_ = call(pass)
+		}
+		sleep(12 * time.Second)
+		got := w.take()
+		require.Len(t, got, 1)
+		require.Contains(t, got[0], "breaker state calm 0/0")
+	})
+}
+
+func TestTheShareOfRefusals(t *testing.T) {
+	in(t, "weir: {provider: {executes: 1}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		load := func(refused, of int) {
+			end := hold(1+refused, call)
+			end()
+			for range of - refused - 1 {
+				require.NoError(t, call(pass))
+			}
+			sleep(time.Second)
+		}
+		load(1, 1000) // from here on it is counted
+		require.Equal(t, []string{"executes limit reached 0/1 refused 1"}, w.take())
+		for range 20 {
+			load(1, 25)
+		}
+		require.Empty(t, w.take(), "4 %")
+		for range 11 {
+			load(3, 25)
+		}
+		require.Equal(t, []string{"executes refusals near 6/50"}, w.take())
+		for range 11 {
+			load(20, 25)
+		}
+		require.Equal(t, []string{"executes refusals reached 53/50"}, w.take())
+		sleep(time.Minute)
+		require.ElementsMatch(t, []string{"executes limit calm 0/1 refused 273", "executes refusals calm 0/50"}, w.take())
+		require.Equal(t, alarm.Calm, level(w, "refusals"))
+	})
+}
+
+func TestModes(t *testing.T) {
+	in(t, "weir: {provider: {executes: {limit: 2, mode: observe}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		end := hold(5, call)
+		sleep(time.Second)
+		require.Equal(t, []string{"executes limit reached 5/2 refused 3 observing"}, w.take())
+		w.configure(t, "weir: {provider: {executes: {limit: 2, mode: off}}}")
+		sleep(12 * time.Second)
+		require.Equal(t, []string{"executes limit calm 5/2 observing gone"}, w.take())
+		end()
+	})
+}
+
+func TestALimitThatIsTakenAwayIsCalm(t *testing.T) {
+	in(t, "weir: {provider: {executes: 2}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		end := hold(2, call)
+		sleep(time.Second)
+		require.Len(t, w.take(), 1)
+		end()
+		w.configure(t, "weir: {}")
+		sleep(12 * time.Second)
+		require.Equal(t, []string{"executes limit calm 2/2 gone"}, w.take())
+		require.Len(t, w.watch.Standings(), 1, "how often it was reached stays")
+		require.Equal(t, uint64(1), w.watch.Standings()[0].Reached)
+	})
+}
+
+// Load that trembles around a limit is told once.
+func TestNoFlapping(t *testing.T) {
+	in(t, "weir: {provider: {executes: 10, bulkhead: {max: 8, queue: 4, max-wait: 1h}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		for i := range 300 {
+			end := hold([]int{5, 11, 9, 12, 0, 14}[i%6], call)
+			sleep(900 * time.Millisecond)
+			end()
+			sleep(time.Duration(i%7) * 100 * time.Millisecond)
+		}
+		require.LessOrEqual(t, len(w.take()), 8)
+	})
+}
+
+func TestOverloadAndMachine(t *testing.T) {
+	in(t, "weir: {provider: {overload: {limit: 2, max-expand: 1}}}", func(t *testing.T, w *world) {
+		use := 0.5
+		require.NoError(t, machine.Of(w.rt).Add(health.Func("db", func(time.Duration) (float64, bool) { return use, true }), health.Rule{Limit: 0.8}))
+		call := w.chain(t, conf.Provider)
+		end := hold(3, call)
+		sleep(time.Second)
+		require.Equal(t, []string{"overload limit reached 2/2 refused 1"}, w.take())
+		end()
+		use = 0.7
+		sleep(12 * time.Second)
+		require.Contains(t, w.take(), "health db near 700/800")
+		use = 0.9
+		sleep(2 * time.Second)
+		require.Contains(t, w.take(), "health db reached 900/800")
+		use = 0.1
+		sleep(15 * time.Second)
+		require.Contains(t, w.take(), "health db calm 100/800")
+	})
+}
