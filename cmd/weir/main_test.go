@@ -73,6 +73,24 @@ func TestCheckGood(t *testing.T) {
 	}
 }
 
+// With replace a file that has dubbo-go's limits is right, or is told what is wrong.
+func TestCheckReplaced(t *testing.T) {
+	text := strings.Replace(dubboYAML, "        params:\n", "        execute.limit: 5\n        params:\n", 1)
+	text = strings.Replace(text, "          executes: 100\n", "", 1)
+	code, out, _ := weir("check", file(t, "x.yaml", text))
+	assert.Zero(t, code)
+	assert.Contains(t, out, "execute.limit is dubbo-go's own limit; use executes")
+	path := file(t, "x.yaml", text+"weir: {replace: [execute]}\n")
+	code, out, errs := weir("check", path)
+	assert.Zero(t, code)
+	assert.Equal(t, path+": ok: a weir section, services 1, references 1, warnings 0\n", out)
+	assert.Empty(t, errs)
+	path = file(t, "x.yaml", strings.Replace(text, "execute.limit: 5", "execute.limit: 0", 1)+"weir: {replace: [execute]}\n")
+	code, _, errs = weir("check", path)
+	assert.Equal(t, 1, code)
+	assert.Contains(t, errs, path+":6 side=provider service=greet.GreetService key=execute.limit value=\"0\": dubbo-go refuses every call with it")
+}
+
 func TestCheckWarnings(t *testing.T) {
 	path := file(t, "dubbogo.yaml", strings.Replace(dubboYAML, "executes: 100", "excutes: 100", 1))
 	code, out, errs := weir("check", path)

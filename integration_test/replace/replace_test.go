@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"dubbo.apache.org/dubbo-go/v3/client"
+	"dubbo.apache.org/dubbo-go/v3/server"
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir"
@@ -152,6 +153,34 @@ func TestOnlyWhatIsAskedForIsReplaced(t *testing.T) {
 	p := provider(t, harness.Triple, "{replace: [tps]}", limits...)
 	require.Equal(t, "*exec_limit.executeLimitFilter", p.Filter("execute"))
 	require.Equal(t, "*guard.Guard", p.Filter("tps"))
+}
+
+// What cannot be said in Weir's keys is said before the service serves.
+func TestWhatCannotBeTranslatedStopsTheExport(t *testing.T) {
+	require.NoError(t, weir.Configure(conf.Config{Replace: []string{"execute", "tps"}}))
+	t.Cleanup(func() { require.NoError(t, weir.Configure(conf.Config{})) })
+	eachProtocol(t, func(t *testing.T, protocol string) {
+		_, err := harness.TryStartProvider(t, harness.ProviderConfig{Protocol: protocol, Service: []server.ServiceOption{
+			server.WithExecuteLimit("0"), server.WithTpsLimiter("default"), server.WithTpsLimitRate(5), server.WithTpsLimitRejectedHandler("log"),
+		}})
+		var e *conf.Error
+		require.ErrorAs(t, err, &e)
+		require.Len(t, e.Faults, 1, "the rest can be: %v", err)
+		require.ErrorContains(t, err, `key=execute.limit value="0": dubbo-go refuses every call with it, and in Weir it is unlimited; allowed: a whole number from 1`)
+
+		// Once it is mended the service starts, with a filter of Weir's.
+		p := harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol, Service: []server.ServiceOption{server.WithExecuteLimit("1")}})
+		c := p.Dial(t)
+		held := harness.Go(1, func(int) error {
+			_, err := c.SayHello(background, harness.Hold("g"))
+			return err
+		})
+		harness.Eventually(t, "the slot is taken", func() bool { return p.Handler.Stats("").Running == 1 })
+		_, err = c.Echo(background, "x")
+		refused(t, err, p.Group, "executes", 1)
+		p.Handler.Open("g")
+		require.Zero(t, harness.Failed(held.Wait(t)))
+	})
 }
 
 // A consumer whose list of filters has active keeps its actives there, once.
