@@ -15,14 +15,21 @@
 package loadbalance
 
 import (
+	"strings"
+
 	"dubbo.apache.org/dubbo-go/v3/cluster/loadbalance"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
+
+	"github.com/weir-go/weir/internal/chain"
 )
 
 func init() {
 	// dubbo asks for the load balance at every call.
 	for _, name := range []string{LeastActive, ShortestResponse, TwoChoices} {
 		b := newBalancer(name)
-		extension.SetLoadbalance(name, func() loadbalance.LoadBalance { return b })
+		create := func() loadbalance.LoadBalance { return b }
+		extension.SetLoadbalance(name, create)
+		replaced := strings.TrimPrefix(name, "weir-") // dubbo's name for it
+		chain.RegisterReplacement(replaced, func() { extension.SetLoadbalance(replaced, create) })
 	}
 }
