@@ -111,7 +111,7 @@ func TestRegression_ProbeThatHangs(t *testing.T) {
 				if hangs.Load() {
 					return takes(50 * time.Second)(ctx)
 				}
-				return sick
+				return fails(sick)(ctx)
 			})
 			for c.record(1).AvoidedFor(guard.Now()) <= 0 {
 				_ = c.call(context.Background())

@@ -152,6 +152,10 @@ func takes(d time.Duration) func(context.Context) error {
 }
 
 func fails(err error) func(context.Context) error {
+	var te *triple_protocol.Error
+	if errors.As(err, &te) {
+		te.Meta() // it is made at the first look, and all callers get this one
+	}
 	return func(context.Context) error { return err }
 }
 
