@@ -246,7 +246,7 @@ func TestCallsThatNeverEnd(t *testing.T) {
 		defer c.stop()
 		leave := c.hang(t, 5)
 		sleep(19 * time.Second)
-		refusal(t, c.call("Get", answer))
+		_ = refusal(t, c.call("Get", answer))
 		sleep(time.Second)
 		require.NoError(t, c.call("Get", answer))
 		s := c.state(t)
@@ -345,7 +345,7 @@ func TestConfigurationChanges(t *testing.T) {
 		c := newChain(t, conf.Provider, params{"overload": "2", "overload.max-expand": "1"})
 		defer c.stop()
 		leave := c.hang(t, 2)
-		refusal(t, c.call("Get", answer))
+		_ = refusal(t, c.call("Get", answer))
 		set := func(policy string) {
 			text := "weir: {provider: {services: {" + guard.ServiceOf(c.url).String() + ": {overload: " + policy + "}}}}"
 			cfg, _, faults := conf.ParseYAML("test", []byte(text))
@@ -354,11 +354,11 @@ func TestConfigurationChanges(t *testing.T) {
 		}
 		set("{limit: 4, max-expand: 1}")
 		more := c.hang(t, 2)
-		refusal(t, c.call("Get", answer))
+		_ = refusal(t, c.call("Get", answer))
 		set("{limit: 4, mode: off}")
 		require.NoError(t, c.call("Get", answer))
 		set("{limit: 4, max-expand: 1}")
-		refusal(t, c.call("Get", answer))
+		_ = refusal(t, c.call("Get", answer))
 		leave()
 		more()
 		assert.Zero(t, c.state(t).Running)
