@@ -16,12 +16,16 @@ package pick
 
 import "time"
 
+// maxDraws bounds how often another is drawn in the place of one that is no choice.
+const maxDraws = 16
+
 // TwoChoices draws two by their weights and chooses the one where a call will likely be
 // answered first, by the peak of its response times and what runs for its weight. While
 // both have nothing to do the first one drawn is chosen, unless the other is faster: then
-// that one, the likelier the faster it is. Where both drawn are to be
-// avoided, or drained, it looks at all of them. now may be [Peers.Recent] as long as
-// nobody is troubled.
+// that one, the likelier the faster it is. One whose calls mostly fail is no choice:
+// another is drawn in its place, so that nobody gets the call for being only the second
+// worst. Where both drawn are to be avoided, or drained, it looks at all of them. now may
+// be [Peers.Recent] as long as nobody is troubled.
 func TwoChoices(s *Set, now time.Duration, r Random) int {
 	switch len(s.members) {
 	case 0:
@@ -43,25 +47,46 @@ func TwoChoices(s *Set, now time.Duration, r Random) int {
 			j++
 		}
 	}
-	first, second := &s.members[i], &s.members[j]
 	if s.plain && !s.troubled(now) {
+		first, second := &s.members[i], &s.members[j]
 		if s.second(first, second, first.weight, second.weight, now, &d) {
 			return j
 		}
 		return i
 	}
-	switch t, u := first.tier(now), second.tier(now); {
-	case t != 0 && u != 0:
+	if s.members[i].tier(now) != 0 && s.members[j].tier(now) != 0 {
 		return s.level(now, r, byPeak)
-	case t < u:
-		return i
-	case u < t:
-		return j
 	}
-	if s.second(first, second, first.worth(now), second.worth(now), now, &d) {
-		return j
+	i, j = s.better(i, j, now, &d)
+	for range maxDraws {
+		if len(s.members) == 2 || s.members[j].well(now) {
+			break
+		}
+		if k := s.drawn(&d); k != i && k != j {
+			i, j = s.better(i, k, now, &d)
+		}
 	}
 	return i
+}
+
+// better is the better choice of two, and the other one.
+func (s *Set) better(i, j int, now time.Duration, d *dice) (chosen, other int) {
+	first, second := &s.members[i], &s.members[j]
+	switch t, u := first.tier(now), second.tier(now); {
+	case t < u:
+		return i, j
+	case u < t:
+		return j, i
+	}
+	if s.second(first, second, first.worth(now), second.worth(now), now, d) {
+		return j, i
+	}
+	return i, j
+}
+
+// well reports whether it may be used and more than half of its weight is left.
+func (m *member) well(now time.Duration) bool {
+	return m.tier(now) == 0 && 2*m.worth(now) > m.weight
 }
 
 // second tells whether the second of two is the better choice; v and w are the weights
