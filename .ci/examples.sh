@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every example/<name> that is a program. Each asserts its own outcome and exits non-zero otherwise.
+# Runs every example/<name> that is a program, also one that is a module of its own. Each asserts its own outcome and
+# exits non-zero otherwise.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,9 +23,14 @@ cd example
 ran=0
 for dir in */; do
     name=${dir%/}
-    [[ $("$GO" list -e -f '{{.Name}}' "./$name" 2>/dev/null) == main ]] || continue
+    module=. package=./$name
+    if [[ -f $name/go.mod ]]; then
+        module=$name package=.
+        (cd "$module" && "$GO" build -o /dev/null ./...)
+    fi
+    [[ $(cd "$module" && "$GO" list -e -f '{{.Name}}' "$package" 2>/dev/null) == main ]] || continue
     echo "== example: $name"
-    if ! ${limit[@]+"${limit[@]}"} "$GO" run "./$name"; then
+    if ! (cd "$module" && ${limit[@]+"${limit[@]}"} "$GO" run "$package"); then
         echo "example $name failed" >&2
         exit 1
     fi

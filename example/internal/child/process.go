@@ -139,6 +139,12 @@ func (p *Process) Ask(ctx context.Context, reply any, words ...string) error {
 	}
 }
 
+// Kill ends the child at once, without a chance to say so to anybody.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
 // Stop ends the child: it leaves when its standard input is closed.
 func (p *Process) Stop() {
 	_ = p.stdin.Close()
@@ -147,6 +153,5 @@ func (p *Process) Stop() {
 		return
 	case <-time.After(3 * time.Second):
 	}
-	_ = p.cmd.Process.Kill()
-	<-p.exited
+	p.Kill()
 }
