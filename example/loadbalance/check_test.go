@@ -44,7 +44,7 @@ var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // toldOf is a tale in which all of Weir's balancers see the parts, ten times over.
 func toldOf(parts map[string]part, lost int) tale {
-	t := tale{protocol: triple, roles: map[string]role{}, records: map[string]record{}}
+	t := tale{protocol: triple, joined: epoch.Add(time.Second), roles: map[string]role{}, records: map[string]record{}}
 	for r := range role(roles) {
 		t.roles[r.String()] = r
 	}

@@ -161,9 +161,10 @@ func (t tale) marks() ([]plot.Plotter, error) {
 	var out []plot.Plotter
 	titles := plotter.XYLabels{}
 	for _, m := range []struct {
-		phase, title string
-	}{{firstHalf, "two join"}, {warm, "one is warm"}, {killed, "killed"}} {
-		x := t.seconds(t.phase(m.phase).from)
+		at    time.Time
+		title string
+	}{{t.joined, "two join"}, {t.phase(warm).from, "one is warm"}, {t.phase(killed).from, "killed"}} {
+		x := t.seconds(m.at)
 		l, err := plotter.NewLine(plotter.XYs{{X: x, Y: 0}, {X: x, Y: 100}})
 		if err != nil {
 			return nil, err

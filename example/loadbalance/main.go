@@ -87,7 +87,7 @@ import (
 )
 
 // attempts is how often a story is told at most.
-const attempts = 2
+const attempts = 3
 
 func main() {
 	var err error

@@ -16,6 +16,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -121,23 +122,22 @@ func (s *story) tell(ctx context.Context) (tale, error) {
 		return s.tale, err
 	}
 
-	// One after the other: dubbo-go's etcd registry watches anew after each event, and
-	// overlooks what comes in between.
 	if err := s.provide(ctx, warming); err != nil {
 		return s.tale, err
 	}
-	came := time.Now()
+	s.tale.joined = time.Now()
 	if err := s.known(ctx, s.consumers, warming); err != nil {
 		return s.tale, err
 	}
-	if err := s.provide(ctx, cold); err != nil {
+	// Only now the other, as dubbo-go's etcd registry watches anew after each event, and
+	// overlooks what comes in between.
+	second := make(chan error, 1)
+	go func() { second <- s.provide(ctx, cold) }()
+	// The provider's own clock began a little earlier.
+	if err := errors.Join(s.during(ctx, firstHalf, time.Until(s.tale.joined.Add(warmUp/2))), <-second); err != nil {
 		return s.tale, err
 	}
-	// Its own clock began before it was heard of.
-	if err := s.during(ctx, firstHalf, time.Until(came.Add(warmUp/2))); err != nil {
-		return s.tale, err
-	}
-	if err := s.during(ctx, rest, time.Until(came.Add(warmUp))); err != nil {
+	if err := s.during(ctx, rest, time.Until(s.tale.joined.Add(warmUp))); err != nil {
 		return s.tale, err
 	}
 	if err := sleep(ctx, 2*settled); err != nil { // weights are looked at once a second

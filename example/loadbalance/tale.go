@@ -26,6 +26,7 @@ import (
 type tale struct {
 	protocol protocol
 	phases   []phase
+	joined   time.Time         // when the first of those who join was there
 	roles    map[string]role   // by address
 	records  map[string]record // by load balance
 }
