@@ -248,7 +248,11 @@ func TestAddressesComeAndGo(t *testing.T) {
 	for _, name := range names {
 		b := newBalancer(name)
 		f := newFleet(10)
-		for n := range 100_000 / 3 {
+		rounds := 100_000 / 3
+		if raceEnabled {
+			rounds /= 20
+		}
+		for n := range rounds {
 			old := f.providers[0]
 			f.providers = slices.Delete(f.providers, 0, 1)
 			f.add(nil)
