@@ -52,7 +52,7 @@ type Event struct {
 	// application that called, as far as it tells.
 	Age    time.Duration `json:"ageNanos,omitempty"`
 	Caller string        `json:"caller,omitempty"`
-	// More is how many other calls became slow at the same time.
+	// More is how many other calls became slow, or were set aside, at the same time.
 	More int64 `json:"more,omitempty"`
 	// At is when.
 	At time.Time `json:"at"`
@@ -163,8 +163,8 @@ func (t *teller) log(ev overload.Event, e Event) {
 		logger.Warnf("[Weir][%s] calls are refused at the cap of %d, which does not expand, service=%q method=%s side=%s reason=%s signal=%s not-told=%d",
 			Policy, e.To, e.Service, e.Method, e.Side, e.Reason, e.Signal, quiet)
 	case overload.Overdue:
-		logger.Warnf("[Weir][%s] a call was set aside, its slot is free again, service=%q method=%s side=%s age=%s caller=%s not-told=%d",
-			Policy, e.Service, e.Method, e.Side, e.Age, caller, quiet)
+		logger.Warnf("[Weir][%s] a call was set aside, its slot is free again, service=%q method=%s side=%s age=%s caller=%s more=%d not-told=%d",
+			Policy, e.Service, e.Method, e.Side, e.Age, caller, e.More, quiet)
 	case overload.Slow:
 		logger.Warnf("[Weir][%s] a call is slow, service=%q method=%s side=%s age=%s caller=%s more=%d not-told=%d",
 			Policy, e.Service, e.Method, e.Side, e.Age, caller, e.More, quiet)

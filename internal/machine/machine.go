@@ -141,4 +141,3 @@ func (m *Machine) Ready() error {
 	}
 	return nil
 }
-

@@ -67,10 +67,11 @@ type Cap struct {
 	cap       int64         // guarded by mu
 	calm      time.Duration // guarded by mu: since when there is little to do
 	toldLimit int64         // guarded by mu: what Adjust has told
-	held      Reason        // guarded by mu: why the cap was not expanded when that was told last
+	held      uint32        // guarded by mu: why the cap was not expanded, as far as it was told, a bit for each reason
 	// events are told in their order by whoever holds telling.
-	events  []Event // guarded by mu
-	telling bool    // guarded by mu
+	events  []Event         // guarded by mu
+	untold  [Slow + 1]int64 // guarded by mu: calls that stand with the next event of a kind
+	telling bool            // guarded by mu
 }
 
 // New makes a cap. listen is told of all that it decides, one event after another, by
@@ -186,8 +187,8 @@ func (c *Cap) expandLocked(now time.Duration) *Verdict {
 		c.setLocked(min(2*c.cap, c.rules.highest()), Healthy, "", now)
 		return nil
 	}
-	if c.held != v.Reason {
-		c.held = v.Reason
+	if c.held&(1<<v.Reason) == 0 {
+		c.held |= 1 << v.Reason
 		c.noteLocked(Event{Kind: Held, At: now, From: c.cap, To: c.cap, Reason: v.Reason, Signal: v.Signal})
 	}
 	return v
@@ -199,7 +200,7 @@ func (c *Cap) setLocked(to int64, why Reason, signal string, now time.Duration) 
 		return
 	}
 	c.noteLocked(Event{Kind: Changed, At: now, From: c.cap, To: to, Reason: why, Signal: signal})
-	c.cap, c.calm, c.held = to, now, None
+	c.cap, c.calm, c.held = to, now, 0
 	c.running.SetLimit(int(to))
 	c.examined.Store(0)
 }
@@ -232,6 +233,9 @@ func (c *Cap) Update(r Rules, now time.Duration) error {
 	if r != c.rules {
 		former := c.rules
 		c.rules = r
+		if r.Limit != former.Limit {
+			c.toldLimit = r.Limit
+		}
 		if r.Limit != former.Limit || c.cap > r.highest() {
 			c.setLocked(r.Limit, Configured, "", now)
 		}
