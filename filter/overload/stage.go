@@ -67,8 +67,16 @@ func steps(site guard.Site) []guard.Step {
 		Policy: Policy, Rank: guard.RankSlot, Observe: p.Mode == conf.Observe, Clock: true,
 		Look: s.look, Take: s.take, Release: s.release,
 	}
-	if p.Auto {
-		step.Ended, step.Release = s.ended, s.release
+	switch {
+	case p.Auto && site.Policy.Bulkhead.RunTimeout > 0:
+		// A step that is told of the end is told when the caller is answered, and a slot
+		// comes back only when the call really ends.
+		return []guard.Step{step, {
+			Policy: Policy, Rank: guard.RankSlot, Clock: true, Ended: s.answered,
+			Take: func(guard.Call) (guard.Permit, *guard.Refusal) { return guard.Permit{}, nil },
+		}}
+	case p.Auto:
+		step.Ended = s.ended
 	}
 	return []guard.Step{step}
 }
@@ -145,6 +153,11 @@ func (s *stage) ended(p guard.Permit, o call.Outcome, began, elapsed time.Durati
 		return
 	}
 	s.entry.Leave(overload.Permit(p.Token))
+	s.answered(p, o, began, elapsed, nil)
+}
+
+// answered is that the caller of a call that ran has its answer.
+func (s *stage) answered(_ guard.Permit, o call.Outcome, began, elapsed time.Duration, _ error) {
 	if a := s.entry.auto.Load(); a != nil && elapsed >= 0 && (o == call.Success || o == call.Timeout) {
 		a.Observe(began, elapsed)
 	}

@@ -246,12 +246,13 @@ func (c *Cap) Update(r Rules, now time.Duration) error {
 	return nil
 }
 
-// Adjust sets the limit alone, as [Auto] finds it out. It is told only when it has changed by
-// a quarter since it was told last.
-func (c *Cap) Adjust(limit int64, now time.Duration) {
+// Adjust sets the limit alone, as [Auto] finds it out, if holds says that it is to be found
+// out still; nil is that it is. What an Update says that comes after that has changed
+// is not undone. It is told only when it has changed by a quarter since it was told last.
+func (c *Cap) Adjust(limit int64, now time.Duration, holds func() bool) {
 	limit = min(max(limit, 1), MaxLimit)
 	c.mu.Lock()
-	if limit != c.rules.Limit {
+	if limit != c.rules.Limit && (holds == nil || holds()) {
 		c.rules.Limit = limit
 		if 4*limit > 5*c.toldLimit || 4*limit < 3*c.toldLimit {
 			c.noteLocked(Event{Kind: Changed, At: now, From: c.toldLimit, To: limit, Reason: Adapted})

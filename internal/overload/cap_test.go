@@ -470,7 +470,7 @@ func TestAdjust(t *testing.T) {
 	r.MaxExpand = 1
 	f := newFixture(t, r)
 	for _, limit := range []int64{101, 105, 120, 126, 130, 90, 0} {
-		f.Adjust(limit, f.now)
+		f.Adjust(limit, f.now, nil)
 		assert.Equal(t, max(limit, 1), f.stats().Cap)
 	}
 	changes := f.kinds(overload.Changed)
@@ -478,6 +478,6 @@ func TestAdjust(t *testing.T) {
 	assert.Equal(t, overload.Event{Kind: overload.Changed, At: noon, From: 100, To: 126, Reason: overload.Adapted}, changes[0])
 	assert.EqualValues(t, 90, changes[1].To)
 	assert.EqualValues(t, 1, changes[2].To)
-	f.Adjust(5, f.now)
+	f.Adjust(5, f.now, nil)
 	assert.Equal(t, 5, f.offer(10))
 }

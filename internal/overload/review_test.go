@@ -136,8 +136,8 @@ func TestAdjustAfterUpdate(t *testing.T) {
 	f := newFixture(t, r)
 	r.Limit = 20
 	require.NoError(t, f.Update(r, f.now))
-	f.Adjust(21, f.now)
-	f.Adjust(40, f.now)
+	f.Adjust(21, f.now, nil)
+	f.Adjust(40, f.now, nil)
 	changes := f.kinds(overload.Changed)
 	require.Len(t, changes, 2)
 	assert.Equal(t, overload.Event{Kind: overload.Changed, At: noon, From: 200, To: 20, Reason: overload.Configured}, changes[0])
