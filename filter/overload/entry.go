@@ -70,6 +70,8 @@ func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
 	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
 		e.method = site.Method // a name that is only configured has its first letter folded
 		e.teller.method.Store(&site.Method)
+		k := e.teller.key
+		e.teller.totals.Store(totals.Get(TotalsKey{k.Side, k.Service, site.Method, k.runtime}, func() *Totals { return &Totals{} }))
 	}
 	if site.Version() < e.version {
 		return nil

@@ -62,12 +62,6 @@ var kinds = map[overload.Kind]string{
 	overload.Changed: "changed", overload.Held: "held", overload.Overdue: "overdue", overload.Slow: "slow",
 }
 
-// ChangeReasons are the reasons of changes.
-var ChangeReasons = []string{
-	overload.Healthy.String(), overload.Calm.String(), overload.SlowCalls.String(), overload.Tight.String(),
-	overload.Configured.String(), overload.Adapted.String(),
-}
-
 type told struct {
 	runtime *guard.Runtime
 	Event
@@ -87,6 +81,7 @@ func Subscribe(rt *guard.Runtime, f func(Event)) (stop func()) {
 type teller struct {
 	key       Key
 	method    atomic.Pointer[string]
+	totals    atomic.Pointer[Totals]
 	profiles  *profile.Writer
 	dumpEvery atomic.Int64 // a duration, 0 for never
 
@@ -130,6 +125,9 @@ func (t *teller) tell(ev overload.Event) {
 		}
 		t.counted[e.Reason]++
 		t.mu.Unlock()
+	}
+	if all := t.totals.Load(); all != nil {
+		all.note(ev)
 	}
 	hub.Publish(told{t.key.runtime, e})
 	if ev.Kind == overload.Slow || ev.Kind == overload.Overdue {

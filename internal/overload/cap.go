@@ -171,10 +171,10 @@ func (c *Cap) setAsideLocked(now time.Duration) (back bool) {
 // expandLocked doubles the cap, or tells why not.
 func (c *Cap) expandLocked(now time.Duration) *Verdict {
 	v := &Verdict{Cap: c.cap}
-	switch slow := c.slowLocked(now); {
+	switch {
 	case c.cap >= c.rules.highest():
 		v.Reason = Highest
-	case c.tooSlowLocked(slow):
+	case c.tooSlowLocked(c.slowLocked(now)):
 		v.Reason = SlowCalls
 	default:
 		if c.health != nil {
