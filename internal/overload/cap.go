@@ -205,23 +205,38 @@ func (c *Cap) setLocked(to int64, why Reason, signal string, now time.Duration) 
 	c.examined.Store(0)
 }
 
-// slowLocked is how many of the running calls are slow.
-func (c *Cap) slowLocked(now time.Duration) (n int64) {
+// slowness is how many of the calls are slow: of those with a slot, and of those that
+// were set aside and may be as slow as others are now.
+type slowness struct{ running, aside int64 }
+
+// add takes a slow call into account, and tells whether it is one that was not set aside.
+func (s *slowness) add(word int64, age time.Duration, r *Rules) (runs bool) {
+	switch {
+	case word > 0:
+		s.running++
+		return true
+	case age-r.EntryTimeout < r.EntryTimeout: // else it is a leak
+		s.aside++
+	}
+	return false
+}
+
+func (c *Cap) slowLocked(now time.Duration) (s slowness) {
 	if c.rules.SlowCall == 0 {
-		return 0
+		return s
 	}
 	c.entries.each(func(word int64, _ *atomic.Int64, _ *atomic.Pointer[string]) bool {
-		if word > 0 && now-began(word) >= c.rules.SlowCall {
-			n++
+		if age := now - began(word); age >= c.rules.SlowCall {
+			s.add(word, age, &c.rules)
 		}
 		return true
 	})
-	return n
+	return s
 }
 
-func (c *Cap) tooSlowLocked(slow int64) bool {
-	running := c.running.Inflight()
-	return slow > 0 && slow*Million >= c.rules.SlowShare*max(running, 1)
+func (c *Cap) tooSlowLocked(s slowness) bool {
+	slow, of := s.running+s.aside, c.running.Inflight()+s.aside
+	return slow > 0 && slow*Million >= c.rules.SlowShare*max(of, 1)
 }
 
 // Update has the cap go by other rules. What runs goes on.

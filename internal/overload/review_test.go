@@ -143,3 +143,29 @@ func TestAdjustAfterUpdate(t *testing.T) {
 	assert.Equal(t, overload.Event{Kind: overload.Changed, At: noon, From: 200, To: 20, Reason: overload.Configured}, changes[0])
 	assert.Equal(t, overload.Event{Kind: overload.Changed, At: noon, From: 20, To: 40, Reason: overload.Adapted}, changes[1])
 }
+
+// Calls that hang do not look well because the former ones were set aside.
+func TestMassTimeoutsDoNotExpandWhenSetAside(t *testing.T) {
+	r := rules(10)
+	r.MaxOverdue = 25
+	f := newFixture(t, r)
+	f.offer(10)
+	for range 300 {
+		f.pass(time.Second)
+		f.offer(15)
+		require.EqualValues(t, 10, f.stats().Cap)
+		require.LessOrEqual(t, f.stats().Running+f.stats().Aside, int64(10+25))
+	}
+	assert.EqualValues(t, 25, f.stats().Aside)
+	assert.Empty(t, f.kinds(overload.Changed))
+
+	// Those that have been aside for long are a leak, with which the rest may be well.
+	f = newFixture(t, rules(10))
+	f.offer(10)
+	f.pass(time.Minute)
+	assert.Equal(t, 10, f.offer(15))
+	f.calls = f.calls[10:]
+	f.leaveAll()
+	f.pass(time.Minute)
+	assert.Equal(t, 40, f.offer(100))
+}

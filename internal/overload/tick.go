@@ -59,23 +59,23 @@ func (c *Cap) tickLocking(now time.Duration) {
 }
 
 // findSlowLocked counts the slow calls and tells of those that were not told of.
-func (c *Cap) findSlowLocked(now time.Duration) (all int64) {
+func (c *Cap) findSlowLocked(now time.Duration) (all slowness) {
 	if c.rules.SlowCall == 0 {
-		return 0
+		return all
 	}
 	var fresh int64
 	c.entries.each(func(word int64, w *atomic.Int64, caller *atomic.Pointer[string]) bool {
-		if word < 0 || now-began(word) < c.rules.SlowCall {
+		age := now - began(word)
+		if age < c.rules.SlowCall || !all.add(word, age, &c.rules) {
 			return true
 		}
-		all++
 		by := caller.Load()
 		if word&told != 0 || !w.CompareAndSwap(word, word|told) {
 			return true
 		}
 		c.slow.Add(1)
 		if fresh++; fresh <= toldEach {
-			c.noteLocked(Event{Kind: Slow, At: now, Age: now - began(word), Caller: deref(by)})
+			c.noteLocked(Event{Kind: Slow, At: now, Age: age, Caller: deref(by)})
 		}
 		return true
 	})
