@@ -15,12 +15,16 @@
 package overload_test
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -72,6 +76,44 @@ func TestTicksDoNotWaitForSignals(t *testing.T) {
 		leave()
 		machine.Of(c.rt).Remove("db")
 		sleep(2 * time.Second)
+		runtime.KeepAlive(c)
+	})
+}
+
+// A consumer's streams are left alone, also before a wait.
+func TestStreamsAreNotLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChain(t, conf.Consumer, params{"overload": "1", "overload.max-expand": "1", "bulkhead": "10", "bulkhead.queue": "5", "bulkhead.max-wait": "100ms"})
+		defer c.stop()
+		gate := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.NoError(t, c.call("unknown", func() error { <-gate; return nil })) })
+		synctest.Wait()
+		refusal(t, c.call("unknown", answer))
+		inv := invocation.NewRPCInvocation("unknown", nil, map[string]any{})
+		inv.SetAttribute(constant.CallTypeKey, constant.CallBidiStream)
+		assert.NoError(t, c.guard.Invoke(context.Background(), &handler{*base.NewBaseInvoker(c.url), answer}, inv).Error())
+		close(gate)
+		wg.Wait()
+		runtime.KeepAlive(c)
+	})
+}
+
+// Who waits for something else holds no slot.
+func TestNobodyWaitsWithASlot(t *testing.T) {
+	everywhere(t, func(t *testing.T, side conf.Side) {
+		c := newChain(t, side, params{"overload": "5", "bulkhead": "1", "bulkhead.queue": "9", "bulkhead.max-wait": "2s"})
+		defer c.stop()
+		gate := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() { assert.NoError(t, c.call("Get", func() error { <-gate; return nil })) })
+		}
+		synctest.Wait()
+		assert.EqualValues(t, 1, c.state(t).Running)
+		assert.EqualValues(t, 5, c.state(t).Cap)
+		close(gate)
+		wg.Wait()
 		runtime.KeepAlive(c)
 	})
 }

@@ -35,6 +35,9 @@ const (
 	Policy = conf.OverloadKey
 )
 
+// rankConsumer is behind all waits of a consumer: who waits there holds no slot here.
+const rankConsumer = guard.RankSlot + 80
+
 // ErrOverloaded is what a refusal unwraps to.
 var ErrOverloaded = errors.New("weir: the method has as many running calls as it may")
 
@@ -66,6 +69,9 @@ func steps(site guard.Site) []guard.Step {
 	step := guard.Step{
 		Policy: Policy, Rank: guard.RankSlot, Observe: p.Mode == conf.Observe, Clock: true,
 		Look: s.look, Take: s.take, Release: s.release,
+	}
+	if site.Side == conf.Consumer {
+		step.Rank = rankConsumer
 	}
 	switch {
 	case p.Auto && site.Policy.Bulkhead.RunTimeout > 0:
@@ -120,6 +126,9 @@ func nowOf(c guard.Call) time.Duration {
 }
 
 func (s *stage) look(c guard.Call) *guard.Refusal {
+	if c.Opens {
+		return nil // as in take
+	}
 	if v, full := s.entry.Full(nowOf(c)); full {
 		return s.refused(v)
 	}
