@@ -15,7 +15,9 @@
 package overload_test
 
 import (
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,4 +170,61 @@ func TestMassTimeoutsDoNotExpandWhenSetAside(t *testing.T) {
 	f.leaveAll()
 	f.pass(time.Minute)
 	assert.Equal(t, 40, f.offer(100))
+}
+
+// Rules that change all the time cost no slot.
+func TestStormOfRules(t *testing.T) {
+	var clock, sequence atomic.Int64
+	clock.Store(int64(noon))
+	r := rules(5)
+	r.EntryTimeout, r.SlowCall, r.Calm = 4*ms, 2*ms, ms
+	var changed atomic.Int64
+	var well atomic.Bool
+	c, err := overload.New(r, func() (string, bool) { return "cpu", !well.Load() && sequence.Add(1)%5 == 0 }, func(e overload.Event) {
+		if e.Kind == overload.Changed && e.Reason != overload.Adapted {
+			changed.Add(1)
+		}
+	}, noon)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for n := range 500 {
+				now := time.Duration(clock.Add(int64(ms) / 8))
+				switch {
+				case g == 0:
+					u := r
+					u.Limit, u.MaxOverdue, u.MaxExpand = int64(1+n%9), int64(n%7), int64(1+n%4)
+					u.EntryTimeout *= time.Duration(n % 3)
+					assert.NoError(t, c.Update(u, now))
+				case g == 1:
+					c.Adjust(int64(1+n%13), now, func() bool { return n%2 == 0 })
+				case n%11 == 0:
+					c.Tick(now)
+				}
+				p, v := c.Enter(now, nil)
+				for range n % 8 {
+					runtime.Gosched()
+				}
+				if v == nil {
+					c.Leave(p)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s := c.Stats(time.Duration(clock.Load()))
+	assert.Zero(t, s.Running)
+	assert.Zero(t, s.Aside)
+	assert.Equal(t, s.Overdue, s.Returned)
+	assert.Positive(t, changed.Load())
+	well.Store(true)
+	require.NoError(t, c.Update(rules(3), noon))
+	admitted := 0
+	for range 100 {
+		if _, v := c.Enter(noon, nil); v == nil {
+			admitted++
+		}
+	}
+	assert.Equal(t, 12, admitted)
 }
