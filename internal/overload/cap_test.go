@@ -422,49 +422,6 @@ func TestNothingIsAllocated(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { c.Enter(noon, nil) }))
 }
 
-func BenchmarkEnterLeave(b *testing.B) {
-	c, err := overload.New(rules(1000), nil, nil, noon)
-	require.NoError(b, err)
-	who := "shop"
-	for range 100 {
-		_, _ = c.Enter(noon, &who)
-	}
-	b.Run("admitted", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			p, _ := c.Enter(noon, &who)
-			c.Leave(p)
-		}
-	})
-	b.Run("two cores", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				p, _ := c.Enter(noon, &who)
-				c.Leave(p)
-			}
-		})
-	})
-	full, err := overload.New(overload.Rules{Limit: 1, MaxExpand: 1}, nil, nil, noon)
-	require.NoError(b, err)
-	_, _ = full.Enter(noon, nil)
-	b.Run("refused", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			full.Enter(noon, nil)
-		}
-	})
-	b.Run("tick of 1100", func(b *testing.B) {
-		for range 1000 {
-			_, _ = c.Enter(noon, &who)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			c.Tick(noon)
-		}
-	})
-}
-
 func TestAdjust(t *testing.T) {
 	r := rules(100)
 	r.MaxExpand = 1
