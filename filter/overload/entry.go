@@ -15,6 +15,7 @@
 package overload
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +69,9 @@ func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
 	defer e.mu.Unlock()
 	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
 		e.method = site.Method // a name that is only configured has its first letter folded
-		e.teller.method.Store(&e.method)
+		e.teller.method.Store(&site.Method)
+		k := e.teller.key
+		e.teller.totals.Store(totals.Get(TotalsKey{k.Side, k.Service, site.Method, k.runtime}, func() *Totals { return &Totals{} }))
 	}
 	if site.Version() < e.version {
 		return nil
@@ -81,6 +84,9 @@ func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
 		e.auto.Store(nil)
 	case a == nil || a.floor != int64(p.Floor) || a.ceiling != int64(p.Ceiling):
 		a = &auto{Auto: overload.NewAuto(int64(p.Floor), int64(p.Ceiling), now), floor: int64(p.Floor), ceiling: int64(p.Ceiling)}
+		if e.Cap != nil {
+			a.refused = e.Refused()
+		}
 		e.auto.Store(a)
 	default:
 		rules.Limit = e.Stats(now).Limit // what was found out so far
@@ -116,7 +122,7 @@ func rulesOf(site guard.Site, p conf.OverloadPolicy) overload.Rules {
 func (e *entry) tick(now time.Duration, whole bool) {
 	if a := e.auto.Load(); a != nil {
 		refused := e.Refused()
-		e.Adjust(a.Tick(now, e.Running(), refused != a.refused), now)
+		e.Adjust(a.Tick(now, e.Running(), refused != a.refused), now, func() bool { return e.auto.Load() == a })
 		a.refused = refused
 	}
 	if whole {
@@ -179,6 +185,11 @@ func (n *names) of(name string) *string {
 	if n.count.Load() >= maxNames {
 		return &otherCallers
 	}
+	return n.add(strings.Clone(name)) // a call that is over keeps nothing of its own
+}
+
+// add is a function of its own, as it has the name on the heap.
+func (n *names) add(name string) *string {
 	p, there := n.byName.LoadOrStore(name, &name)
 	if !there {
 		n.count.Add(1)

@@ -262,3 +262,24 @@ func TestOverloadAndMachine(t *testing.T) {
 		require.Contains(t, w.take(), "health db calm 100/800")
 	})
 }
+
+// What was refused while alarms were off is nothing new when they are on again.
+func TestOffForAWhile(t *testing.T) {
+	const limits = "weir: {provider: {overload: {limit: 2, max-expand: 1}}, alarms: {warn-at: "
+	in(t, limits+"0.8}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		hold(1, call)()
+		sleep(2 * time.Second)
+		w.configure(t, limits+"0}}")
+		sleep(2 * time.Second)
+		hold(30, call)()
+		sleep(time.Minute)
+		require.Empty(t, w.take())
+		w.configure(t, limits+"0.8}}")
+		sleep(5 * time.Second)
+		require.Empty(t, w.take())
+		hold(3, call)()
+		sleep(time.Second)
+		require.Contains(t, w.take(), "overload limit reached 0/2 refused 1")
+	})
+}
