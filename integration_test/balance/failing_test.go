@@ -95,6 +95,7 @@ func TestAKilledProviderAndItsReturn(t *testing.T) {
 		harness.SkipUnderRaceDetector(t, protocol)
 		p := newPair(t, protocol, nil)
 		c := p.dial(balance)
+		p.warm(c)
 		const callers = 8
 		var stop atomic.Bool
 		hello := func(arg string) error {
