@@ -89,7 +89,7 @@ func TestStreamsAreNotLookedAt(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { assert.NoError(t, c.call("unknown", func() error { <-gate; return nil })) })
 		synctest.Wait()
-		refusal(t, c.call("unknown", answer))
+		_ = refusal(t, c.call("unknown", answer))
 		inv := invocation.NewRPCInvocation("unknown", nil, map[string]any{})
 		inv.SetAttribute(constant.CallTypeKey, constant.CallBidiStream)
 		assert.NoError(t, c.guard.Invoke(context.Background(), &handler{*base.NewBaseInvoker(c.url), answer}, inv).Error())
