@@ -145,6 +145,7 @@ func (c *Cap) setAsideLocked(now time.Duration) (back bool) {
 	if c.rules.EntryTimeout == 0 {
 		return false
 	}
+	told := group{each: asideEach}
 	c.entries.each(func(word int64, w *atomic.Int64, caller *atomic.Pointer[string]) bool {
 		if word < 0 || now-began(word) < c.rules.EntryTimeout {
 			return true
@@ -161,7 +162,7 @@ func (c *Cap) setAsideLocked(now time.Duration) (back bool) {
 		c.running.Release()
 		c.overdue.Add(1)
 		back = true
-		c.noteLocked(Event{Kind: Overdue, At: now, Age: now - began(word), Caller: deref(by)})
+		told.noteLocked(c, Event{Kind: Overdue, At: now, Age: now - began(word), Caller: deref(by)})
 		return true
 	})
 	return back

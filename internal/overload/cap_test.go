@@ -251,6 +251,24 @@ func TestCallsThatNeverReturn(t *testing.T) {
 	assert.EqualValues(t, 10, f.stats().Returned)
 }
 
+// Of a thousand calls that were set aside by one look, 256 were told of and the others not
+// even as a number, and what was decided after them was not told at all.
+func TestRegression_AllThatWereSetAsideAreTold(t *testing.T) {
+	const n = 1000
+	f := newFixture(t, rules(n))
+	f.offer(n)
+	f.pass(time.Minute)
+	f.offer(1)
+	require.EqualValues(t, n, f.stats().Overdue)
+	told := f.kinds(overload.Overdue)
+	assert.Equal(t, 100, len(told), "one by one") //nolint:testifylint // Len prints them all
+	all := 0
+	for _, e := range told {
+		all += 1 + int(e.More)
+	}
+	assert.Equal(t, n, all)
+}
+
 func TestSlowCallsAreToldOnce(t *testing.T) {
 	f := newFixture(t, rules(100))
 	who := "shop"

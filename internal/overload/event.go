@@ -44,16 +44,38 @@ type Event struct {
 	// Age and Caller are those of the call that an event is about.
 	Age    time.Duration
 	Caller string
-	// More is how many calls besides became slow at the same time.
+	// More is how many calls besides became slow, or were set aside, at the same time.
 	More int64
 }
 
 // maxEvents bounds those that nobody has been told of yet.
 const maxEvents = 256
 
-func (c *Cap) noteLocked(e Event) {
-	if c.listen != nil && len(c.events) < maxEvents {
-		c.events = append(c.events, e)
+func (c *Cap) noteLocked(e Event) (kept bool) {
+	if c.listen == nil || len(c.events) >= maxEvents {
+		return false
+	}
+	c.events = append(c.events, e)
+	return true
+}
+
+// group are events of the same kind that one look at the entries finds. So many of them
+// are told one by one, and the last of these has the number of the others: they must not
+// leave no room for what is decided next.
+type group struct {
+	each int
+	last int // 1 more than the place of the last one in Cap.events
+}
+
+func (g *group) noteLocked(c *Cap, e Event) {
+	switch {
+	case g.each > 0:
+		g.each--
+		if c.noteLocked(e) {
+			g.last = len(c.events)
+		}
+	case g.last > 0:
+		c.events[g.last-1].More++
 	}
 }
 

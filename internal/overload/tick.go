@@ -19,8 +19,12 @@ import (
 	"time"
 )
 
-// toldEach is how many calls that became slow at the same time are told of one by one.
-const toldEach = 3
+// toldEach is how many calls that became slow at the same time are told of one by one, and
+// asideEach how many that were set aside.
+const (
+	toldEach  = 3
+	asideEach = 100
+)
 
 // Tick looks at what runs: it finds the calls that have become slow, and has the cap go
 // back a step when that is due. It is to be called about once a second.
@@ -63,10 +67,7 @@ func (c *Cap) findSlowLocked(now time.Duration) (all int64) {
 	if c.rules.SlowCall == 0 {
 		return 0
 	}
-	var (
-		fresh int64
-		last  int
-	)
+	fresh := group{each: toldEach}
 	c.entries.each(func(word int64, w *atomic.Int64, caller *atomic.Pointer[string]) bool {
 		if word < 0 || now-began(word) < c.rules.SlowCall {
 			return true
@@ -77,15 +78,9 @@ func (c *Cap) findSlowLocked(now time.Duration) (all int64) {
 			return true
 		}
 		c.slow.Add(1)
-		if fresh++; fresh <= toldEach {
-			c.noteLocked(Event{Kind: Slow, At: now, Age: now - began(word), Caller: deref(by)})
-			last = len(c.events) - 1
-		}
+		fresh.noteLocked(c, Event{Kind: Slow, At: now, Age: now - began(word), Caller: deref(by)})
 		return true
 	})
-	if fresh > toldEach && c.listen != nil {
-		c.events[last].More = fresh - toldEach
-	}
 	return all
 }
 
