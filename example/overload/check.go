@@ -245,7 +245,7 @@ func (t tale) checkEnd(f *faults) {
 		case e.Kind == "changed":
 			changes[e.Reason]++
 		case e.Kind == "overdue":
-			overdue++
+			overdue += 1 + e.More
 		}
 	}
 	f.unless(overdue == t.A.Overdue, "told of %d calls that were set aside, and there were %d", overdue, t.A.Overdue)
