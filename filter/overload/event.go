@@ -93,6 +93,17 @@ type teller struct {
 	second time.Duration
 	lines  int
 	quiet  int
+
+	latest time.Time // that an event was told to be at
+}
+
+// at is the time of day of an event. Two clocks are read for it, one a moment after the
+// other, so of events that follow each other a later one could have an earlier time.
+func (t *teller) at(now time.Duration) time.Time {
+	if at := time.Now().Add(now - guard.Now()); at.After(t.latest) {
+		t.latest = at
+	}
+	return t.latest
 }
 
 // changes are how often the cap has changed, by reason.
@@ -110,7 +121,7 @@ func (t *teller) tell(ev overload.Event) {
 	e := Event{
 		Side: t.key.Side.String(), Service: t.key.Service, Method: t.key.Method, Reference: t.key.Reference,
 		Kind: kinds[ev.Kind], From: ev.From, To: ev.To, Signal: ev.Signal, Age: ev.Age, Caller: ev.Caller, More: ev.More,
-		At: time.Now().Add(ev.At - guard.Now()),
+		At: t.at(ev.At),
 	}
 	if ev.Reason != overload.None {
 		e.Reason = ev.Reason.String()
