@@ -15,6 +15,7 @@
 package loadbalance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -48,7 +49,7 @@ type provider struct {
 	asks atomic.Int64
 }
 
-func (p *provider) GetURL() *common.URL { return p.url.Load() }
+func (p *provider) GetURL() *common.URL { return cmp.Or(p.url.Load(), noURL) }
 func (p *provider) IsAvailable() bool   { p.asks.Add(1); return !p.gone.Load() }
 func (p *provider) Destroy()            { p.url.Store(nil) }
 func (p *provider) Invoke(context.Context, base.Invocation) result.Result {

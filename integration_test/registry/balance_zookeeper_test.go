@@ -207,79 +207,79 @@ func TestANewProviderIsNotFloodedInZooKeeper(t *testing.T) {
 
 // Providers join and leave while callers call without pause.
 func TestChurnInZooKeeper(t *testing.T) {
-	const callers, rounds, more = 6, 4, 200
-	for _, balance := range []string{loadbalance.LeastActive, loadbalance.ShortestResponse, loadbalance.TwoChoices} {
-		t.Run(balance, func(t *testing.T) {
-			eachFleet(t, func(t *testing.T, f *fleet) {
-				harness.SkipUnderRaceDetector(t, f.protocol)
-				there := []*harness.ChildProvider{f.join(nil, ""), f.join(nil, "")}
-				c := f.dial(balance)
-				f.weighs(c, map[string]int64{there[0].Addr: 100, there[1].Addr: 100})
+	t.Run(loadbalance.LeastActive, func(t *testing.T) {
+		eachFleet(t, func(t *testing.T, f *fleet) { churn(t, f, loadbalance.LeastActive) })
+	})
+	for _, balance := range []string{loadbalance.ShortestResponse, loadbalance.TwoChoices} {
+		t.Run(balance, func(t *testing.T) { churn(t, newFleet(t, false, harness.Triple), balance) })
+	}
+}
 
-				var stop atomic.Bool
-				var made atomic.Int64
-				calling := harness.Go(callers, func(int) error {
-					for !stop.Load() {
-						ctx, cancel := f.within()
-						_, err := c.SayHello(ctx, "x")
-						cancel()
-						if err != nil {
-							return fmt.Errorf("call %d: %w", made.Load(), err)
-						}
-						made.Add(1)
-					}
-					return nil
-				})
-				on := func(n int64) {
-					until := made.Load() + n
-					harness.Eventually(t, "calls go on", func() bool {
-						select {
-						case <-calling.Done():
-							return true
-						default:
-							return made.Load() >= until
-						}
-					})
-				}
-				for round := range rounds {
-					fresh := f.join(nil, "")
-					there = append(there, fresh)
-					harness.Eventually(t, "the new one gets calls", func() bool { return fresh.Stats("SayHello").Total > 20 })
-					leaving := there[0]
-					there = there[1:]
-					if round%2 == 0 {
-						leaving.Leave()
-					} else {
-						leaving.Kill()
-					}
-					// From when the registry has told nothing is sent to it: while so many calls are
-					// made there is none.
-					harness.Eventually(t, "no calls go to one that is gone", func() bool {
-						former := f.balanced()[leaving.Addr].Picks
-						on(more)
-						now := f.balanced()[leaving.Addr].Picks
-						return now == former || now == 0
-					})
-					if round%2 == 0 {
-						harness.Eventually(t, "its last calls end", func() bool { return leaving.Stats("").Running == 0 })
-						last := leaving.Stats("").Total
-						on(more)
-						require.Equal(t, last, leaving.Stats("").Total, "round %d", round)
-						leaving.Kill()
-					}
-					// Of those that have left some may be listed: events that cross have dubbo-go
-					// 3.3.2 lose an invoker without destroying it.
-					require.Subset(t, slices.Collect(maps.Keys(f.balanced())), addresses(there), "round %d", round)
-				}
-				stop.Store(true)
-				for _, err := range calling.Wait(t) {
-					require.NoError(t, err)
-				}
-				t.Logf("%d calls", made.Load())
-				for address, p := range f.balanced() {
-					require.Zero(t, p.Inflight, address)
-				}
-			})
+func churn(t *testing.T, f *fleet, balance string) {
+	t.Helper()
+	const callers, rounds, more = 6, 4, 200
+	harness.SkipUnderRaceDetector(t, f.protocol)
+	there := []*harness.ChildProvider{f.join(nil, ""), f.join(nil, "")}
+	c := f.dial(balance)
+	f.weighs(c, map[string]int64{there[0].Addr: 100, there[1].Addr: 100})
+
+	var stop atomic.Bool
+	var made atomic.Int64
+	calling := harness.Go(callers, func(int) error {
+		for !stop.Load() {
+			ctx, cancel := f.within()
+			_, err := c.SayHello(ctx, "x")
+			cancel()
+			if err != nil {
+				return fmt.Errorf("call %d: %w", made.Load(), err)
+			}
+			made.Add(1)
+		}
+		return nil
+	})
+	on := func(n int64) {
+		until := made.Load() + n
+		harness.Eventually(t, "calls go on", func() bool {
+			select {
+			case <-calling.Done():
+				return true
+			default:
+				return made.Load() >= until
+			}
 		})
+	}
+	for round := range rounds {
+		fresh := f.join(nil, "")
+		there = append(there, fresh)
+		harness.Eventually(t, "the new one gets calls", func() bool { return fresh.Stats("SayHello").Total > 20 })
+		leaving := there[0]
+		there = there[1:]
+		if round%2 == 0 {
+			leaving.Leave()
+		} else {
+			leaving.Kill()
+		}
+		harness.Eventually(t, "the registry has told that it is gone", func() bool {
+			_, listed := f.balanced()[leaving.Addr]
+			return !listed
+		})
+		if round%2 == 0 {
+			harness.Eventually(t, "its last calls end", func() bool { return leaving.Stats("").Running == 0 })
+			on(callers) // those that chose it before they heard
+			last := leaving.Stats("").Total
+			on(more)
+			require.Equal(t, last, leaving.Stats("").Total, "round %d", round)
+			leaving.Kill()
+		}
+		on(more)
+		require.ElementsMatch(t, addresses(there), slices.Collect(maps.Keys(f.balanced())), "round %d", round)
+	}
+	stop.Store(true)
+	for _, err := range calling.Wait(t) {
+		require.NoError(t, err)
+	}
+	t.Logf("%d calls", made.Load())
+	for address, p := range f.balanced() {
+		require.Zero(t, p.Inflight, address)
 	}
 }
