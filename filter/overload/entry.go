@@ -48,6 +48,10 @@ type entry struct {
 
 	callers names
 
+	// order is held while the cap is set, so that versions come one after another. What
+	// changes then is told meanwhile, so those who are told must not need it.
+	order sync.Mutex
+
 	mu      sync.Mutex
 	version uint64 // guarded by mu: of the configuration that the rules are of
 	method  string // guarded by mu: as the service spells it
@@ -65,18 +69,11 @@ var entries weakmap.Map[Key, entry]
 // set has the cap go by what a version of the configuration says. An older one than it
 // goes by already changes nothing.
 func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
-		e.method = site.Method // a name that is only configured has its first letter folded
-		e.teller.method.Store(&site.Method)
-		k := e.teller.key
-		e.teller.totals.Store(totals.Get(TotalsKey{k.Side, k.Service, site.Method, k.runtime}, func() *Totals { return &Totals{} }))
-	}
-	if site.Version() < e.version {
+	e.order.Lock()
+	defer e.order.Unlock()
+	if !e.join(site) {
 		return nil
 	}
-	e.version = site.Version()
 	now := guard.Now()
 	rules := rulesOf(site, p)
 	switch a := e.auto.Load(); {
@@ -99,8 +96,27 @@ func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
 	if err != nil {
 		return err
 	}
+	e.mu.Lock()
 	e.Cap = c
+	e.mu.Unlock()
 	return nil
+}
+
+// join notes the site. It reports whether the cap is to go by its configuration.
+func (e *entry) join(site guard.Site) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
+		e.method = site.Method // a name that is only configured has its first letter folded
+		e.teller.method.Store(&site.Method)
+		k := e.teller.key
+		e.teller.totals.Store(totals.Get(TotalsKey{k.Side, k.Service, site.Method, k.runtime}, func() *Totals { return &Totals{} }))
+	}
+	if site.Version() < e.version {
+		return false
+	}
+	e.version = site.Version()
+	return true
 }
 
 func rulesOf(site guard.Site, p conf.OverloadPolicy) overload.Rules {
