@@ -272,7 +272,10 @@ func churn(t *testing.T, f *fleet, balance string) {
 			leaving.Kill()
 		}
 		on(more)
-		require.ElementsMatch(t, addresses(there), slices.Collect(maps.Keys(f.balanced())), "round %d", round)
+		want := slices.Sorted(slices.Values(addresses(there)))
+		harness.Eventually(t, "those that are there are listed, and no others", func() bool {
+			return slices.Equal(want, slices.Sorted(maps.Keys(f.balanced())))
+		})
 	}
 	stop.Store(true)
 	for _, err := range calling.Wait(t) {
