@@ -122,6 +122,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		ref := retry.NewReference(&parsed.Service)
 		ref.Cluster = u.GetParam(constant.ClusterKey, "")
 		ref.Application = u.GetParam(constant.ApplicationKey, "")
+		ref.LoadBalance = u.GetParam(constant.LoadbalanceKey, "")
 		ref.Raw = conf.OwnParams(params)
 		ref.Answerer = guard.NewFallbacks(p.runtime, u, ref)
 		u.SetAttribute(retry.AttributeKey, ref)
