@@ -22,6 +22,9 @@ import (
 const (
 	groupName = "group"
 
+	// GroupGuard is the name of the guard in the refusals of groups.
+	GroupGuard = groupName
+
 	// GroupSeparator parts the levels of a group.
 	GroupSeparator = "|"
 

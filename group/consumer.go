@@ -34,7 +34,7 @@ import (
 
 const (
 	// Policy is the policy's name, and the guard's in a refusal.
-	Policy = "group"
+	Policy = conf.GroupGuard
 	// ReasonNoProvider is a call for whose group there is no provider.
 	ReasonNoProvider = "no-provider"
 

@@ -191,7 +191,7 @@ func TestDubbosTagsGoOn(t *testing.T) {
 	err := c.call(ctx, map[string]any{constant.Tagkey: "blue", constant.ForceUseTag: "true"})
 	require.ErrorIs(t, err, call.ErrRejected)
 	assert.Contains(t, err.Error(), `no provider for group "core", the routers before have left none`)
-	assert.Equal(t, "d", refer(t, nil, "a:noncore", "d:").goes(t, ctx, map[string]any{constant.Tagkey: "blue"}), "dubbo falls back, and so do we")
+	assert.Equal(t, "b", refer(t, nil, "a:noncore", "b:").goes(t, ctx, map[string]any{constant.Tagkey: "blue"}), "dubbo falls back, and so do we")
 	assert.Empty(t, c.hit(), "nobody was called")
 }
 
