@@ -56,6 +56,8 @@ type router struct {
 	consumer *consumer
 	views    atomic.Pointer[[]*view] // the newest come first
 	mu       sync.Mutex              // guarded by mu: making views
+	// some is set while the directory has any providers.
+	some atomic.Bool
 }
 
 // URL is nil, as that of dubbo's own routers is.
@@ -64,8 +66,9 @@ func (r *router) URL() *common.URL { return nil }
 // Priority puts the router behind all others: what it returns nobody takes from again.
 func (r *router) Priority() int64 { return math.MaxInt64 }
 
-// Notify is told of a new list, which the next call brings along.
-func (r *router) Notify([]base.Invoker) {}
+// Notify is told of a new list. The next call brings it along, as far as the routers
+// before leave it.
+func (r *router) Notify(invokers []base.Invoker) { r.some.Store(len(invokers) > 0) }
 
 // Route returns the invokers that the call may go to. It never returns an empty list
 // unless a registry has none either.
@@ -77,8 +80,8 @@ func (r *router) Route(invokers []base.Invoker, u *common.URL, inv base.Invocati
 	}
 	group := Of(inv)
 	if len(invokers) == 0 {
-		if u == nil || u.SubURL != nil {
-			return invokers // dubbo says that there is none
+		if !r.some.Load() {
+			return invokers // a registry knows of none, and dubbo says so
 		}
 		c.count(group, tag.None)
 		return p.nobody(c, group, nil, u)
