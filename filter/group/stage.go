@@ -30,9 +30,10 @@ const (
 	FilterName = "group"
 	// Policy is the policy's name, and the guard's in a refusal.
 	Policy = carried.Policy
-	// ReasonOther is a call of another group, and ReasonNone one without any.
+	// ReasonOther is a call of another group.
 	ReasonOther = "other-group"
-	ReasonNone  = "no-group"
+	// ReasonNone is a call without a group.
+	ReasonNone = "no-group"
 )
 
 // ErrOther is a call that does not belong to the instance's group.

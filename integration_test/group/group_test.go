@@ -44,7 +44,7 @@ func TestCallsGoToTheirGroup(t *testing.T) {
 		noncore := f.dial(t, three, map[string]string{conf.GroupKey: "noncore"})
 		strict := f.dial(t, three, map[string]string{conf.GroupKey: "batch", conf.GroupMatchKey: "strict"})
 		batch := f.dial(t, three, map[string]string{conf.GroupKey: "batch"})
-		say := func(c *harness.Consumer, ctx context.Context) { //nolint:revive // as the call reads
+		say := func(c *harness.Consumer, ctx context.Context) {
 			t.Helper()
 			for range calls {
 				_, err := c.SayHello(ctx, "x")

@@ -43,6 +43,7 @@ func belongs(t *testing.T, w way, sections bool) {
 					for own, served := range map[string]bool{"core|pay": true, "core|pay|vip": true, "core": false, "noncore": false, "none": false} {
 						c := dial(map[string]string{"weir.group": own})
 						var err error
+						defer func() { t.Log(own, err) }()
 						harness.Eventually(t, "the consumer has heard of the provider", func() bool {
 							_, err = c.SayHello(background, "x")
 							return err == nil || weir.IsRejected(err)
