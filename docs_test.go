@@ -78,7 +78,7 @@ func TestTheDocsNameWhatIsThere(t *testing.T) {
 	for _, name := range conf.KeyNames() {
 		require.Contains(t, string(text), "| `"+name+"` |", "docs/configuration.md has no row for it")
 	}
-	rows := regexp.MustCompile("(?m)^\\| `((?:weir\\.)?(?:executes|actives|tps|flow|bulkhead|overload|breaker|fallback|weight|retry|stats|business)[^`]*)` \\|").FindAllStringSubmatch(string(text), -1)
+	rows := regexp.MustCompile("(?m)^\\| `((?:weir\\.)?(?:executes|actives|tps|flow|bulkhead|overload|breaker|fallback|weight|group|retry|stats|business)[^`]*)` \\|").FindAllStringSubmatch(string(text), -1)
 	require.Len(t, rows, len(conf.KeyNames()))
 	metrics := regexp.MustCompile("`(weir_[a-z_]+)`").FindAllStringSubmatch(string(text), -1)
 	readme, err := os.ReadFile("README.md")
@@ -91,7 +91,7 @@ func TestTheDocsNameWhatIsThere(t *testing.T) {
 }
 
 // guides are the pages whose Go is copied from tests.
-var guides = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md", "docs/migration.md", "docs/breaker.md", "docs/fallback.md", "docs/bulkhead.md", "docs/alarms.md", "docs/overload.md", "docs/loadbalance.md"}
+var guides = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md", "docs/migration.md", "docs/breaker.md", "docs/fallback.md", "docs/bulkhead.md", "docs/alarms.md", "docs/overload.md", "docs/loadbalance.md", "docs/groups.md"}
 
 // TestTheGoOfTheDocsIsTested finds every Go sample in a test, line by line but for
 // the indentation.

@@ -34,6 +34,7 @@ import (
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/group/tag"
 	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/health"
 	"github.com/weir-go/weir/internal/machine"
@@ -91,6 +92,7 @@ func TestTheListOfMetricsHasTheirTypes(t *testing.T) {
 weir:
   provider: {executes: 1, tps: 1000, overload: 5}
   consumer: {actives: 1, breaker: standard}
+  group: core
 `))
 	require.Empty(t, faults)
 	require.True(t, found)
@@ -117,6 +119,9 @@ weir:
 	chosen := []base.Invoker{base.NewBaseInvoker(first), base.NewBaseInvoker(second)}
 	extension.GetLoadbalance(loadbalance.LeastActive).Select(chosen, invocation.NewRPCInvocation("SayHello", nil, nil))
 	defer runtime.KeepAlive(chosen)
+
+	routed := routedCall(t, rt, "list.Grouped")
+	defer runtime.KeepAlive(routed)
 
 	reg := prometheus.NewPedanticRegistry()
 	watch := alarms.New(rt)
@@ -148,6 +153,13 @@ func TestTheListOfMetricsHasTheValuesOfLabels(t *testing.T) {
 	require.Equal(t, []string{string(conf.Enforce), string(conf.Observe), string(conf.Off)}, values["mode"])
 	require.Equal(t, []string{conf.Provider.String(), conf.Consumer.String()}, values["side"])
 	for _, g := range values["guard"] {
-		require.Contains(t, conf.KeyNames(), g, "a guard has the name of its key")
+		if !slices.Contains(conf.KeyNames(), "weir."+g) {
+			require.Contains(t, conf.KeyNames(), g, "a guard has the name of its key")
+		}
 	}
+	var results []string
+	for r := range tag.Results {
+		results = append(results, r.String())
+	}
+	require.Equal(t, results, values["result"])
 }

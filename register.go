@@ -28,6 +28,7 @@ import (
 	_ "github.com/weir-go/weir/filter/circuitbreaker" // registers its filter
 	_ "github.com/weir-go/weir/filter/executelimit"   // registers its filter
 	_ "github.com/weir-go/weir/filter/flowcontrol"    // registers its filter
+	_ "github.com/weir-go/weir/filter/group"          // registers its filter, and with package group what routes
 	"github.com/weir-go/weir/filter/guard"
 	_ "github.com/weir-go/weir/filter/overload" // registers its filters
 	_ "github.com/weir-go/weir/filter/tpslimit" // registers its filter
@@ -42,6 +43,7 @@ func init() {
 	// anybody reads it.
 	info.IncludeKeys.Add(conf.ActivesKey)
 	info.IncludeKeys.Add(conf.WeightKey)
+	info.IncludeKeys.Add(conf.GroupKey)
 	info.IncludeKeys.Add(guard.TellCallerKey)
 	registerReadiness(guard.Process())
 	processor := chain.NewProcessor(guard.Process(), settings.prepare)

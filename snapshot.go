@@ -61,6 +61,8 @@ type State struct {
 	Health []HealthState `json:"health"`
 	// Balances are those of the references that choose by one of Weir's load balances, sorted.
 	Balances []BalanceState `json:"balances"`
+	// Groups are those that references route by, sorted.
+	Groups []GroupState `json:"groups"`
 	// ConfigErrors counts faults that were met while running.
 	ConfigErrors int64 `json:"configErrors"`
 	// LateResponses counts replies on the dubbo protocol that came after their
@@ -237,7 +239,7 @@ func snapshot(rt *guard.Runtime) State {
 	s.Limits = append(s.Limits, limitStates(rt)...)
 	s.Breakers = breakerStates(rt)
 	s.Overloads, s.Health = overloadStates(rt), healthStates(rt)
-	s.Balances = balanceStates()
+	s.Balances, s.Groups = balanceStates(), groupStates(rt)
 	slices.SortFunc(s.Methods, func(a, b MethodState) int {
 		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Method, b.Method),
 			cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Reference, b.Reference))

@@ -92,7 +92,7 @@ func declaredNames(params map[string]string) []string {
 // DeclareParams are the params in which a provider's URL tells its consumers the
 // actives and the weights that are in effect, from whichever source: one for the
 // service, and methods.<Method>.actives or methods.<Method>.weir.weight for a method in
-// which it differs; each weight under dubbo's own name too. They are to be set over
+// which it differs; each weight under dubbo's own name too; and the group, for the service. They are to be set over
 // those of the URL. methods are the service's, and params what its URL says.
 //
 // Where params have a value for a method it is always among them, or it would hold
@@ -109,6 +109,7 @@ func (v *View) DeclareParams(service ServiceKey, methods []string, params map[st
 	out := map[string]string{}
 	d.actives(out)
 	d.weights(out)
+	d.group(out)
 	return out
 }
 

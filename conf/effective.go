@@ -52,6 +52,8 @@ type Effective struct {
 	Breaker BreakerPolicy
 	// Fallback is what answers for calls of a consumer.
 	Fallback FallbackPolicy
+	// Group is the group of the method and what goes by it.
+	Group GroupPolicy
 	// Weight is what a provider tells its consumers, nil when no source says anything.
 	Weight *int
 	// RetryRefused is the ratio of the reference.

@@ -87,6 +87,15 @@ const (
 	FallbackKey                 = "fallback"
 	FallbackOnKey               = "fallback.on"
 	WeightKey                   = "weir.weight"
+	GroupKey                    = "weir.group"
+	GroupMatchKey               = "weir.group.match"
+	GroupFallbackKey            = "weir.group.fallback"
+	GroupUngroupedKey           = "weir.group.ungrouped"
+	GroupMinAvailableKey        = "weir.group.min-available"
+	GroupMinProvidersKey        = "weir.group.min-providers"
+	GroupCallersKey             = "weir.group.callers"
+	GroupRoleKey                = "weir.group.role"
+	GroupModeKey                = "weir.group.mode"
 	RetryRefusedKey             = "weir.retry-refused"
 	StatsKey                    = "weir.stats"
 	BusinessErrorsKey           = "weir.business-errors"
@@ -130,6 +139,7 @@ type key struct {
 	// words may stand in a list, and what other takes, which pattern describes.
 	words   []string
 	other   func(string) bool
+	names   bool // other takes names, which a number can be
 	pattern string
 	// apart is the list that must not have a word of this one.
 	apart string
@@ -182,7 +192,7 @@ var (
 )
 
 // keys is the table of all settings that stand at a level.
-var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, flowKeys, bulkheadKeys, overloadKeys, breakerKeys, fallbackKeys, weightKeys, otherKeys)
+var keys = slices.Concat(executesKeys, activesKeys, tpsKeys, flowKeys, bulkheadKeys, overloadKeys, breakerKeys, fallbackKeys, weightKeys, groupKeys, otherKeys)
 
 // otherKeys are about tries on another instance and about statistics.
 var otherKeys = []*key{

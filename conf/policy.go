@@ -166,6 +166,8 @@ type Policies struct {
 	// Weight is the share of the calls that a provider is to get, in proportion to the
 	// weights of others; 0 is none, and nil is not set. Providers only.
 	Weight *int
+	// Group tells which consumers a provider is for, and whom a consumer calls.
+	Group *Group
 	// RetryRefused is the share of calls that may be refused a second time by
 	// another instance, 0 to 1; 0 turns such tries off. Consumers only.
 	RetryRefused *float64

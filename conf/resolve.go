@@ -50,6 +50,7 @@ func (v *View) ResolveDeclared(side Side, service ServiceKey, method string, par
 			e.RetryRefused = *p.RetryRefused
 		}
 	}
+	r.group(&e)
 	r.actives(&e)
 	r.tps(&e)
 	r.flow(&e)

@@ -80,7 +80,7 @@ func topmost[T any](v *View, def T, at func(*Config) *T) T {
 }
 
 // rootNames are what may stand at the root.
-var rootNames = []string{"mode", "auto-chain", replaceKey, "on-error", "retry-refused", healthName, alarmsName, profilesName, "provider", "consumer"}
+var rootNames = []string{"mode", "auto-chain", replaceKey, "on-error", "retry-refused", healthName, alarmsName, profilesName, groupName, "provider", "consumer"}
 
 // root reads the section.
 func (p *yamlParser) root(n *yaml.Node) {
@@ -117,13 +117,15 @@ func (p *yamlParser) root(n *yaml.Node) {
 			p.rootMap(value, name, alarmKeys)
 		case profilesName:
 			p.rootMap(value, name, profileKeys)
+		case groupName:
+			p.group(value, &global)
 		case "provider":
 			p.side(value, Provider, &p.cfg.Provider)
 		case "consumer":
 			p.side(value, Consumer, &p.cfg.Consumer)
 		default:
 			f := Fault{Value: value.Value, Problem: "unknown key", Allowed: hint(name, rootNames)}
-			if of, _, dotted := strings.Cut(name, "."); dotted && slices.Contains([]string{healthName, alarmsName, profilesName}, of) {
+			if of, _, dotted := strings.Cut(name, "."); dotted && slices.Contains([]string{healthName, alarmsName, profilesName, groupName}, of) {
 				f.Problem, f.Allowed = "a dotted key is not read here", "the key nested below "+of+":"
 			}
 			p.fault(key, where{}, name, f)
@@ -132,6 +134,7 @@ func (p *yamlParser) root(n *yaml.Node) {
 	if p.cfg.Consumer.RetryRefused == nil {
 		p.cfg.Consumer.RetryRefused = global.RetryRefused
 	}
+	p.cfg.groups(&global)
 }
 
 // rootMap reads a map at the root.

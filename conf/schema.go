@@ -34,6 +34,7 @@ func Schema() []byte {
 		healthName:      healthSchema(),
 		alarmsName:      rootSchema(alarmKeys),
 		profilesName:    rootSchema(profileKeys),
+		groupName:       groupSchema(),
 		"provider":      sideSchema(Provider),
 		"consumer":      sideSchema(Consumer),
 	}
@@ -187,6 +188,8 @@ func keySchema(k *key) map[string]any {
 	case "name":
 		// A number is read as its text.
 		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(namePattern)}, "not": map[string]any{"pattern": noName, "type": "string"}}
+	case groupName:
+		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(groupPattern)}, "not": map[string]any{"pattern": noName, "type": "string"}}
 	case "path":
 		s = map[string]any{"type": []string{"string", "number", "boolean"}} // all are read as their text
 	case "boolean":
@@ -231,13 +234,19 @@ func listSchema(k *key) map[string]any {
 		word += "|" + k.pattern
 	}
 	word = "(" + word + ")"
-	return map[string]any{"anyOf": []any{
-		map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": map[string]any{"anyOf": []any{
-			map[string]any{"enum": k.words},
-			placeholder("^" + word + "$"),
-		}}},
-		placeholder("^" + word + "( *, *" + word + ")*$"),
-	}}
+	one := []any{map[string]any{"enum": k.words}, placeholder("^" + word + "$")}
+	text := []any{placeholder("^" + word + "( *, *" + word + ")*$")}
+	if k.names {
+		asText := map[string]any{"type": "number"} // is read as its text
+		one, text = append(one, asText), append(text, asText)
+	}
+	list := map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": map[string]any{"anyOf": one}}
+	s := map[string]any{"anyOf": append([]any{list}, text...)}
+	if k.names {
+		not := map[string]any{"type": "string", "pattern": noName}
+		s["not"], list["items"].(map[string]any)["not"] = not, not
+	}
+	return s
 }
 
 // replaceSchema is a list that may be empty.

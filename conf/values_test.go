@@ -63,6 +63,7 @@ var values = []string{
 	"auto", "Auto", "AUTO", " auto", "auto ", "automatic", "aut", "auto and 5", "auto,5", "16", "17", "1h0m0.000000001s", "24h0m0.000000001s",
 	"1.1", "1.09", "1.10", "1.5000", "99.9", "100", "100.1", "101",
 	"reject", "warm-up", "queue", "warm-up-queue", "warmup", "Queue", "999ms",
+	"strict", "untagged", "any", "inner", "entry", "core|pay|vip", "core|", "|core", "a|b|c|d|e|f|g|h", "a|b|c|d|e|f|g|h|i", "core||pay", "Core|true",
 	"greet-fallback", "a.b_c-9", "a b", "a:b", "a/b", strings.Repeat("n", 64), strings.Repeat("n", 65),
 	"[1]", "{a: 1}", "1;2", "1|2", "<1>", "\"1\"", "'1'", "`1`", "\\1", "\x00", "1\x00", "\xff", "\u202e1", "\u200b1",
 	strings.Repeat("1", 5000), strings.Repeat("0", 20) + "1", strings.Repeat("x", 5000),
@@ -146,6 +147,11 @@ var wordsOf = map[string]string{
 
 // wordsAreRight says whether each word may stand in the list, if perhaps not twice.
 func wordsAreRight(k *key, text string) bool {
+	if k.name == GroupCallersKey {
+		return !slices.ContainsFunc(commas.Split(text, -1), func(w string) bool {
+			return len(w) > 64 || !nameOnly.MatchString(w) || slices.Contains([]string{"true", "false"}, strings.ToLower(w))
+		})
+	}
 	own := wordsOf[strings.Replace(k.name, "ignore", "failures", 1)]
 	for _, w := range commas.Split(text, -1) {
 		parts := strings.Split(w, ".")
@@ -248,6 +254,11 @@ func accepts(t *testing.T, k *key, at level, text string) bool {
 		return wordsAreRight(k, text) && len(slices.Compact(words)) == len(commas.Split(text, -1))
 	case "name":
 		return len(text) <= 64 && nameOnly.MatchString(text) && !slices.Contains([]string{"true", "false"}, strings.ToLower(text))
+	case "group":
+		levels := strings.Split(text, "|")
+		return len(levels) <= 8 && !slices.Contains([]string{"true", "false"}, strings.ToLower(text)) && !slices.ContainsFunc(levels, func(level string) bool {
+			return len(level) > 64 || !nameOnly.MatchString(level)
+		})
 	case "boolean":
 		return slices.Contains([]string{"true", "false", "1", "0"}, text)
 	case "string":
@@ -617,7 +628,7 @@ func TestValuesInYAMLParts(t *testing.T) {
 			if !k.hasParts() {
 				continue
 			}
-			part = map[string]string{"breaker": "preset", "fallback": "name", "flow": "rate", "bulkhead": "max"}[parent]
+			part = map[string]string{"breaker": "preset", "fallback": "name", "flow": "rate", "bulkhead": "max", "group": "name"}[parent]
 			if part == "" {
 				part = "limit"
 			}

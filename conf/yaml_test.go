@@ -214,10 +214,10 @@ func TestParseYAMLFaults(t *testing.T) {
 		{"map as a key", under(" {mode: x}: off\n"), "f:2 key=weir value=\"off\": a map as a key; allowed: a name"},
 
 		// Unknown keys, with a hint.
-		{"root", under(" moed: off\n"), "f:2 key=moed value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
-		{"root case", under(" Mode: off\n"), "f:2 key=Mode value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
-		{"root unlike any", under(" speed: 3\n"), "f:2 key=speed value=\"3\": unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
-		{"services at the root", under(" services: {}\n"), "f:2 key=services: unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
+		{"root", under(" moed: off\n"), "f:2 key=moed value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, group, provider, consumer"},
+		{"root case", under(" Mode: off\n"), "f:2 key=Mode value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, group, provider, consumer"},
+		{"root unlike any", under(" speed: 3\n"), "f:2 key=speed value=\"3\": unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, group, provider, consumer"},
+		{"services at the root", under(" services: {}\n"), "f:2 key=services: unknown key; allowed: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, group, provider, consumer"},
 		{"side", under(" provider: {excutes: 3}\n"), "f:2 side=provider key=excutes value=\"3\": unknown key; allowed: did you mean executes? all: " + providerSection + ", services"},
 		{"methods at a side", under(" provider: {methods: {}}\n"), "f:2 side=provider key=methods: unknown key; allowed: " + providerSection + ", services"},
 		{"service", under(" provider: {services: {a.B: {method: {}}}}\n"), "f:2 side=provider service=a.B key=method: unknown key; allowed: did you mean methods? all: " + providerSection + ", methods"},
@@ -229,7 +229,7 @@ func TestParseYAMLFaults(t *testing.T) {
 		{"prefix of params", under(" provider: {weir.stats: true}\n"), "f:2 side=provider key=weir.stats value=\"true\": unknown key; allowed: " + providerSection + ", services"},
 		{"flat method", under(" provider: {services: {a.B: {methods.m.executes: 3}}}\n"), "f:2 side=provider service=a.B key=methods.m.executes value=\"3\": unknown key; allowed: " + providerSection + ", methods"},
 		{"one of later versions", under(" provider: {accepts: 3}\n"), "f:2 side=provider key=accepts value=\"3\": unknown key; allowed: " + providerSection + ", services"},
-		{"of several lines", under(" \"mo\\nde\": off\n"), "f:2 key=\"mo\\nde\" value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, provider, consumer"},
+		{"of several lines", under(" \"mo\\nde\": off\n"), "f:2 key=\"mo\\nde\" value=\"off\": unknown key; allowed: did you mean mode? all: mode, auto-chain, replace, on-error, retry-refused, health, alarms, profiles, group, provider, consumer"},
 
 		{"part of actives", under(" consumer: {actives: {limits: 3}}\n"), "f:2 side=consumer key=actives.limits value=\"3\": unknown key; allowed: did you mean actives.limit? all: actives.wait, actives.mode, actives.limit"},
 		{"part of actives on a provider", under(" provider: {actives: {max: 3}}\n"), "f:2 side=provider key=actives.max value=\"3\": unknown key; allowed: actives.limit"},

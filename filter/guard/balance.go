@@ -102,8 +102,8 @@ func (m *method) noAnswer(outcome call.Outcome) {
 
 // refusedThere tells the balancer of a call that the instance has refused.
 func (m *method) refusedThere(e *call.RejectError) {
-	if m == nil || m.record == nil || !m.chain.consumer.ref.Counting() {
-		return
+	if m == nil || m.record == nil || !m.chain.consumer.ref.Counting() || e.Guard == conf.GroupGuard {
+		return // one of another group may be well
 	}
 	m.record.Failed(clockNow())
 	m.avoid(e)

@@ -148,3 +148,8 @@ func TestConsumersFollowWhatAProviderDeclaresInZooKeeper(t *testing.T) {
 		}
 	}
 }
+
+func TestAGroupInZooKeeper(t *testing.T) {
+	t.Run("by_interface", func(t *testing.T) { belongs(t, zookeeper(false), true) })
+	t.Run("by_application", func(t *testing.T) { belongs(t, zookeeper(true), true) })
+}

@@ -126,6 +126,10 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		ref.Raw = conf.OwnParams(params)
 		ref.Answerer = guard.NewFallbacks(p.runtime, u, ref)
 		u.SetAttribute(retry.AttributeKey, ref)
+		for _, h := range referenceHooks() {
+			h.Made(p.runtime, view, service, u, ref)
+		}
+		defer ownOnly(u)
 		p.warnUncounted(service, u)
 	}
 	if view.AutoChain() {
@@ -170,7 +174,7 @@ func (p *Processor) settle(view *conf.View, side conf.Side, service conf.Service
 	}
 	declared := map[string]guard.Declared{}
 	for _, method := range append([]string{""}, methods...) {
-		if len(view.Resolve(side, service, method, parsed).Flow.Callers) > 0 {
+		if e := view.Resolve(side, service, method, parsed); len(e.Flow.Callers) > 0 || len(e.Group.Callers) > 0 {
 			declared[guard.TellCallerKey] = guard.Declared{Value: "true"}
 			u.SetParam(guard.TellCallerKey, "true")
 		}

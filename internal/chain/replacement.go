@@ -112,8 +112,11 @@ func (p *Processor) replace(view *conf.View) []conf.Fault {
 	return faults
 }
 
-// follow tells of a change of what is to be replaced that has no effect, or not yet.
+// follow tells of a change that has no effect, or not yet.
 func (p *Processor) follow(view *conf.View) {
+	for _, h := range referenceHooks() {
+		h.Changed(p.runtime, view)
+	}
 	if !p.looked.Load() {
 		return
 	}

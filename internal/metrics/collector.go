@@ -55,6 +55,8 @@ var (
 	balanceInflight      = desc("weir_balance_inflight", "Calls of those references that run at the provider.", balanceLabels)
 	balanceScore         = desc("weir_balance_score", "(Running calls + 1) / weight: of providers that are well the one with the lowest gets the next call. 0 and less is drained.", balanceLabels)
 	balanceProviders     = desc("weir_balance_providers", "Providers that those references choose from. The first 100 by address have series of their own.", []string{"service"})
+	groupRouted          = desc("weir_group_routed_total", "Calls of a group by where they were routed; those without one are of group none.", []string{"service", "group", "result"})
+	groupProviders       = desc("weir_group_providers", "Providers of a group that are known; those without one are of group none.", []string{"service", "group"})
 	mode                 = desc("weir_mode", "1 for the mode that holds for all guards.", []string{"mode"})
 	fallbacks            = desc("weir_fallbacks_total", "Failed calls that came to their fallback, by how it ended: answered, failed, panicked.", append(append([]string{}, siteLabels...), "fallback", "outcome"))
 	configErrors         = desc("weir_config_errors_total", "Faults in a configuration that were met while running; the last good one stayed in force.", nil)
@@ -103,7 +105,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 		waited, waiting, wouldWait, breakers, transitions, hung, fallbacks,
 		alarmLevel, alarmsTotal,
 		overloadCap, overloadChanges, overloadOverdue, overloadOverdueTotal, slowCalls, healthValue, healthLimit, healthTight,
-		balancePicks, balanceInflight, balanceScore, balanceProviders, mode, configErrors, late,
+		balancePicks, balanceInflight, balanceScore, balanceProviders, groupRouted, groupProviders, mode, configErrors, late,
 	} {
 		ch <- d
 	}
@@ -142,6 +144,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.overloads(out)
 	c.machine(out)
 	c.balancers(out)
+	c.groups(out)
 	c.standings(out)
 	now, _ := c.runtime.Store.View().Mode()
 	for _, m := range []conf.Mode{conf.Enforce, conf.Observe, conf.Off} {

@@ -208,6 +208,7 @@ func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	require.NoError(t, provider(func() {}))
 	require.Error(t, provider(func() {})) // a caller
 	balanced := newBalanced("metrics.Described", 2)
+	groups := routed(t, c.rt, "metrics.Described", "core")
 	require.NoError(t, machine.Of(c.rt).Add(health.Func("own", func(time.Duration) (float64, bool) { return 0.5, true }), health.Rule{Limit: 0.9}))
 	machine.Of(c.rt).Sample(guard.Now())
 	described := make(chan *prometheus.Desc, 100)
@@ -223,4 +224,5 @@ func TestEveryMetricIsDescribedAndThere(t *testing.T) {
 	runtime.KeepAlive(ref)
 	runtime.KeepAlive(c)
 	runtime.KeepAlive(balanced)
+	runtime.KeepAlive(groups)
 }

@@ -21,6 +21,7 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/conf"
 )
 
 // stateKey is the attribute of an invocation that holds its call's state. It is
@@ -155,7 +156,9 @@ func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Po
 		// It was tried for free and refused: the budget pays, even in debt.
 		r.budget.owe()
 	}
-	r.mark(address, e.RetryAfter)
+	if e.Guard != conf.GroupGuard { // which says whom it is for, not that it is full
+		r.mark(address, e.RetryAfter)
+	}
 	return r.noteRefusal(a, inv, address, p, e, true)
 }
 

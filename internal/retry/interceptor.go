@@ -92,6 +92,9 @@ func (i *Interceptor) Invoke(ctx context.Context, next base.Invoker, inv base.In
 
 func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker, inv base.Invocation) result.Result {
 	ref.calls.Add(1)
+	if ref.Grouper != nil {
+		ref.Grouper.Mark(ctx, inv)
+	}
 	if ref.Refusing() && stateOf(inv) != nil {
 		// The program uses the invocation again; it starts without a past.
 		inv.SetAttribute(stateKey, nil)
@@ -201,6 +204,16 @@ func (r *Reference) Ends(err error) error {
 		return &Last{err}
 	}
 	return err
+}
+
+// Nowhere is what a call ends with that no instance of its cluster may get: there is
+// nothing to try here, though the loop of another group or registry around it may find
+// somebody.
+func (r *Reference) Nowhere(err error) error {
+	if r.nested() {
+		return err
+	}
+	return r.Ends(err)
 }
 
 // Armed reports whether somebody outside of failover's loop unwraps a [Last].

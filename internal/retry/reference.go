@@ -67,6 +67,10 @@ type Reference struct {
 	// first call.
 	Answerer Answerer
 
+	// Grouper says to which group a call belongs, nil for nobody. It is set before the
+	// first call.
+	Grouper Grouper
+
 	// Raw are the reference's own params that are Weir's, as they were written.
 	Raw map[string]string
 
@@ -109,6 +113,13 @@ type Answerer interface {
 	// invocation to send, and what is to be done with a result that is no error, nil
 	// for nothing: so an attempt that ends late does not overwrite an answer.
 	Apart(base.Invocation) (apart base.Invocation, land func(result.Result))
+}
+
+// Grouper says to which group calls belong.
+type Grouper interface {
+	// Mark has the call carry its group. It is asked once for each call, before anything
+	// else looks at it and outside of its tries.
+	Mark(context.Context, base.Invocation)
 }
 
 // mark says that an instance refused a call.
