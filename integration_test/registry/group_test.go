@@ -40,14 +40,11 @@ func belongs(t *testing.T, w way, sections bool) {
 					faults := weir.Snapshot().ConfigErrors
 					d.protocol, d.group = protocol, harness.NewGroup()
 					_, dial := w(t, d)
+					// One reference: each has connections of its own to a registry.
+					c := dial(map[string]string{"weir.group": "core|pay"})
+					call(t, c)
 					for own, served := range map[string]bool{"core|pay": true, "core|pay|vip": true, "core": false, "noncore": false, "none": false} {
-						c := dial(map[string]string{"weir.group": own})
-						var err error
-						defer func() { t.Log(own, err) }()
-						harness.Eventually(t, "the consumer has heard of the provider", func() bool {
-							_, err = c.SayHello(background, "x")
-							return err == nil || weir.IsRejected(err)
-						})
+						_, err := c.SayHello(weir.WithGroup(background, own), "x")
 						if served {
 							require.NoError(t, err, own)
 							continue
