@@ -154,6 +154,9 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	if view.AutoChain() {
 		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
 	}
+	if ref := retry.Of(u); side == conf.Consumer && ref != nil {
+		ref.LoadBalance = u.GetParam(constant.LoadbalanceKey, "") // one that nobody has is gone
+	}
 	params = guard.OwnParamsOf(u)
 	parsed = conf.ParseParams(side, service.String(), params)
 	p.settle(view, side, service, u, params, &parsed.Service)
