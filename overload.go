@@ -19,6 +19,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/metrics/probe"
@@ -56,7 +57,7 @@ func AddHealthSignal(name string, rule HealthRule, read func() (value float64, k
 	if err := m.Add(signal, rule); err != nil {
 		return nil, err
 	}
-	return func() { m.Remove(name) }, nil
+	return sync.OnceFunc(func() { m.Remove(name) }), nil // the name may be another's by the second time
 }
 
 // WriteGoroutineProfile writes where the goroutines of the process are: stacks that are the

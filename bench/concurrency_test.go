@@ -50,6 +50,7 @@ import (
 	_ "github.com/weir-go/weir/filter/activelimit"
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
+	_ "github.com/weir-go/weir/filter/overload"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/rpcstatus/concurrency"
 )

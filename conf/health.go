@@ -68,7 +68,9 @@ type Signal struct {
 type HealthPolicy struct {
 	// Signals are those that are on, by name in order.
 	Signals []SignalRule
-	Ready   bool
+	// Off are the program's own signals that are turned off, by name in order.
+	Off   []string
+	Ready bool
 }
 
 // SignalRule tells when a signal is tight.
@@ -108,6 +110,9 @@ func (v *View) Health() HealthPolicy {
 	for _, s := range all {
 		limit := topmost(v, s.limit, func(c *Config) *float64 { return s.of(c).Limit })
 		if limit == 0 {
+			if s.own && topmost(v, -1, func(c *Config) *float64 { return s.of(c).Limit }) == 0 {
+				out.Off = append(out.Off, s.name) // its limit may be set in code
+			}
 			continue
 		}
 		back := topmost(v, 0, func(c *Config) *float64 { return s.of(c).Recover })

@@ -30,6 +30,7 @@ import (
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failover"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/forking"
 	"dubbo.apache.org/dubbo-go/v3/cluster/directory/static"
+	_ "dubbo.apache.org/dubbo-go/v3/cluster/loadbalance/random"
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
@@ -401,5 +402,25 @@ func TestStreams(t *testing.T) {
 			assert.Positive(t, c.instances[i].hits.Load())
 		}
 		c.atRest(t)
+	})
+}
+
+// Where dubbo does not know a reference's methods, the load balance that the provider
+// publishes wins over the reference's own. It is set right by the first calls.
+func TestTheReferencesOwnLoadBalance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := refer(t, "random", "failover", nil, takes(5*ms), takes(500*ms))
+		c.ref.LoadBalance = loadbalance.LeastActive
+		assert.Zero(t, c.run(4, 1))
+		assert.Zero(t, c.run(20, 100))
+		assert.Less(t, c.instances[1].hits.Load(), int64(300))
+	})
+	synctest.Test(t, func(t *testing.T) { // one of dubbo's is not Weir's to set right
+		c := refer(t, loadbalance.LeastActive, "failover", nil, takes(5*ms), takes(5*ms))
+		c.ref.LoadBalance = "random"
+		assert.Zero(t, c.run(4, 5))
+		for _, i := range c.instances {
+			assert.Equal(t, loadbalance.LeastActive, i.GetURL().GetParam(constant.LoadbalanceKey, ""))
+		}
 	})
 }

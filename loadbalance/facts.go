@@ -60,7 +60,7 @@ type facts struct {
 }
 
 func (r *reference) factsOf(invoker base.Invoker, method string) facts {
-	u := invoker.GetURL()
+	u := urlOf(invoker)
 	if u == nil { // destroyed meanwhile
 		return facts{instance: r.ref.Peers.Instance("")}
 	}

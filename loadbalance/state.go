@@ -89,7 +89,7 @@ func (r *reference) state(now time.Duration) State {
 		for _, v := range slices.Backward(r.methods[method]) { // of one that is in several, what was used last holds
 			set := v.set.Load()
 			for i, invoker := range v.invokers {
-				if v.facts[i].registry || invoker.GetURL() == nil {
+				if v.facts[i].registry || urlOf(invoker) == nil {
 					continue // it is no provider, or dubbo has destroyed it
 				}
 				providers[set.Member(i).Instance] = ProviderState{Weight: set.Weight(i), Score: set.Load(i)}

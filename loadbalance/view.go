@@ -105,10 +105,21 @@ func (v *view) has(invokers []base.Invoker) bool {
 	return true
 }
 
+// noURL is what dubbo's invokers say when they have been destroyed; they share it.
+var noURL = base.NewBaseInvoker(nil).GetURL()
+
+// urlOf is the URL of an invoker, nil when dubbo has destroyed it.
+func urlOf(invoker base.Invoker) *common.URL {
+	if u := invoker.GetURL(); u != noURL {
+		return u
+	}
+	return nil
+}
+
 // stale reports whether dubbo has destroyed one of the invokers, so that the list will
 // not come again.
 func (v *view) stale() bool {
-	return slices.ContainsFunc(v.invokers, func(i base.Invoker) bool { return i.GetURL() == nil })
+	return slices.ContainsFunc(v.invokers, func(i base.Invoker) bool { return urlOf(i) == nil })
 }
 
 // current is what to choose from, with the weights of now.
@@ -158,7 +169,7 @@ var references weakmap.Map[uint64, reference]
 // referenceOf finds what is kept of the reference that the invokers are of.
 func (b *Balancer) referenceOf(invokers []base.Invoker) *reference {
 	for _, invoker := range invokers {
-		u := invoker.GetURL()
+		u := urlOf(invoker)
 		if u == nil {
 			continue
 		}

@@ -16,6 +16,7 @@ package guard
 
 import (
 	"strconv"
+	"strings"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -64,6 +65,9 @@ func async(inv base.Invocation) bool {
 	return ok && v == "true"
 }
 
+// balancePrefix begins the names of Weir's load balances.
+const balancePrefix = "weir-"
+
 // consumerSide is what a consumer's chain knows besides.
 type consumerSide struct {
 	ref     *retry.Reference
@@ -103,6 +107,11 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 		ref: ref, address: u.Location, peer: ref.Peers.Instance(u.Location),
 		failover: cluster == "" || cluster == constant.ClusterKeyFailover,
 		parallel: cluster == constant.ClusterKeyForking,
+	}
+	if own := ref.LoadBalance; strings.HasPrefix(own, balancePrefix) && u.GetParam(constant.LoadbalanceKey, "") != own {
+		// Where dubbo does not know a reference's methods it has the provider's load
+		// balance win, which every provider of dubbo-go publishes.
+		u.SetParam(constant.LoadbalanceKey, own)
 	}
 	params := ParamsOf(u)
 	for name, own := range ref.Raw {

@@ -15,6 +15,7 @@
 package overload
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,10 @@ type entry struct {
 
 	callers names
 
+	// order is held while the cap is set, so that versions come one after another. What
+	// changes then is told meanwhile, so those who are told must not need it.
+	order sync.Mutex
+
 	mu      sync.Mutex
 	version uint64 // guarded by mu: of the configuration that the rules are of
 	method  string // guarded by mu: as the service spells it
@@ -64,16 +69,11 @@ var entries weakmap.Map[Key, entry]
 // set has the cap go by what a version of the configuration says. An older one than it
 // goes by already changes nothing.
 func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
-		e.method = site.Method // a name that is only configured has its first letter folded
-		e.teller.method.Store(&e.method)
-	}
-	if site.Version() < e.version {
+	e.order.Lock()
+	defer e.order.Unlock()
+	if !e.join(site) {
 		return nil
 	}
-	e.version = site.Version()
 	now := guard.Now()
 	rules := rulesOf(site, p)
 	switch a := e.auto.Load(); {
@@ -81,6 +81,9 @@ func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
 		e.auto.Store(nil)
 	case a == nil || a.floor != int64(p.Floor) || a.ceiling != int64(p.Ceiling):
 		a = &auto{Auto: overload.NewAuto(int64(p.Floor), int64(p.Ceiling), now), floor: int64(p.Floor), ceiling: int64(p.Ceiling)}
+		if e.Cap != nil {
+			a.refused = e.Refused()
+		}
 		e.auto.Store(a)
 	default:
 		rules.Limit = e.Stats(now).Limit // what was found out so far
@@ -93,8 +96,27 @@ func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
 	if err != nil {
 		return err
 	}
+	e.mu.Lock()
 	e.Cap = c
+	e.mu.Unlock()
 	return nil
+}
+
+// join notes the site. It reports whether the cap is to go by its configuration.
+func (e *entry) join(site guard.Site) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.method == "" || site.Method != conf.MethodKey(site.Method) {
+		e.method = site.Method // a name that is only configured has its first letter folded
+		e.teller.method.Store(&site.Method)
+		k := e.teller.key
+		e.teller.totals.Store(totals.Get(TotalsKey{k.Side, k.Service, site.Method, k.runtime}, func() *Totals { return &Totals{} }))
+	}
+	if site.Version() < e.version {
+		return false
+	}
+	e.version = site.Version()
+	return true
 }
 
 func rulesOf(site guard.Site, p conf.OverloadPolicy) overload.Rules {
@@ -116,7 +138,7 @@ func rulesOf(site guard.Site, p conf.OverloadPolicy) overload.Rules {
 func (e *entry) tick(now time.Duration, whole bool) {
 	if a := e.auto.Load(); a != nil {
 		refused := e.Refused()
-		e.Adjust(a.Tick(now, e.Running(), refused != a.refused), now)
+		e.Adjust(a.Tick(now, e.Running(), refused != a.refused), now, func() bool { return e.auto.Load() == a })
 		a.refused = refused
 	}
 	if whole {
@@ -179,6 +201,11 @@ func (n *names) of(name string) *string {
 	if n.count.Load() >= maxNames {
 		return &otherCallers
 	}
+	return n.add(strings.Clone(name)) // a call that is over keeps nothing of its own
+}
+
+// add is a function of its own, as it has the name on the heap.
+func (n *names) add(name string) *string {
 	p, there := n.byName.LoadOrStore(name, &name)
 	if !there {
 		n.count.Add(1)

@@ -52,7 +52,7 @@ type Event struct {
 	// application that called, as far as it tells.
 	Age    time.Duration `json:"ageNanos,omitempty"`
 	Caller string        `json:"caller,omitempty"`
-	// More is how many other calls became slow at the same time.
+	// More is how many other calls became slow, or were set aside, at the same time.
 	More int64 `json:"more,omitempty"`
 	// At is when.
 	At time.Time `json:"at"`
@@ -60,12 +60,6 @@ type Event struct {
 
 var kinds = map[overload.Kind]string{
 	overload.Changed: "changed", overload.Held: "held", overload.Overdue: "overdue", overload.Slow: "slow",
-}
-
-// ChangeReasons are the reasons of changes.
-var ChangeReasons = []string{
-	overload.Healthy.String(), overload.Calm.String(), overload.SlowCalls.String(), overload.Tight.String(),
-	overload.Configured.String(), overload.Adapted.String(),
 }
 
 type told struct {
@@ -87,6 +81,7 @@ func Subscribe(rt *guard.Runtime, f func(Event)) (stop func()) {
 type teller struct {
 	key       Key
 	method    atomic.Pointer[string]
+	totals    atomic.Pointer[Totals]
 	profiles  *profile.Writer
 	dumpEvery atomic.Int64 // a duration, 0 for never
 
@@ -98,6 +93,17 @@ type teller struct {
 	second time.Duration
 	lines  int
 	quiet  int
+
+	latest time.Time // that an event was told to be at
+}
+
+// at is the time of day of an event. Two clocks are read for it, one a moment after the
+// other, so of events that follow each other a later one could have an earlier time.
+func (t *teller) at(now time.Duration) time.Time {
+	if at := time.Now().Add(now - guard.Now()); at.After(t.latest) {
+		t.latest = at
+	}
+	return t.latest
 }
 
 // changes are how often the cap has changed, by reason.
@@ -115,7 +121,7 @@ func (t *teller) tell(ev overload.Event) {
 	e := Event{
 		Side: t.key.Side.String(), Service: t.key.Service, Method: t.key.Method, Reference: t.key.Reference,
 		Kind: kinds[ev.Kind], From: ev.From, To: ev.To, Signal: ev.Signal, Age: ev.Age, Caller: ev.Caller, More: ev.More,
-		At: time.Now().Add(ev.At - guard.Now()),
+		At: t.at(ev.At),
 	}
 	if ev.Reason != overload.None {
 		e.Reason = ev.Reason.String()
@@ -130,6 +136,9 @@ func (t *teller) tell(ev overload.Event) {
 		}
 		t.counted[e.Reason]++
 		t.mu.Unlock()
+	}
+	if all := t.totals.Load(); all != nil {
+		all.note(ev)
 	}
 	hub.Publish(told{t.key.runtime, e})
 	if ev.Kind == overload.Slow || ev.Kind == overload.Overdue {
@@ -163,8 +172,8 @@ func (t *teller) log(ev overload.Event, e Event) {
 		logger.Warnf("[Weir][%s] calls are refused at the cap of %d, which does not expand, service=%q method=%s side=%s reason=%s signal=%s not-told=%d",
 			Policy, e.To, e.Service, e.Method, e.Side, e.Reason, e.Signal, quiet)
 	case overload.Overdue:
-		logger.Warnf("[Weir][%s] a call was set aside, its slot is free again, service=%q method=%s side=%s age=%s caller=%s not-told=%d",
-			Policy, e.Service, e.Method, e.Side, e.Age, caller, quiet)
+		logger.Warnf("[Weir][%s] a call was set aside, its slot is free again, service=%q method=%s side=%s age=%s caller=%s more=%d not-told=%d",
+			Policy, e.Service, e.Method, e.Side, e.Age, caller, e.More, quiet)
 	case overload.Slow:
 		logger.Warnf("[Weir][%s] a call is slow, service=%q method=%s side=%s age=%s caller=%s more=%d not-told=%d",
 			Policy, e.Service, e.Method, e.Side, e.Age, caller, e.More, quiet)

@@ -35,6 +35,9 @@ const (
 	Policy = conf.OverloadKey
 )
 
+// rankConsumer is behind all waits of a consumer: who waits there holds no slot here.
+const rankConsumer = guard.RankSlot + 80
+
 // ErrOverloaded is what a refusal unwraps to.
 var ErrOverloaded = errors.New("weir: the method has as many running calls as it may")
 
@@ -67,8 +70,19 @@ func steps(site guard.Site) []guard.Step {
 		Policy: Policy, Rank: guard.RankSlot, Observe: p.Mode == conf.Observe, Clock: true,
 		Look: s.look, Take: s.take, Release: s.release,
 	}
-	if p.Auto {
-		step.Ended, step.Release = s.ended, s.release
+	if site.Side == conf.Consumer {
+		step.Rank = rankConsumer
+	}
+	switch {
+	case p.Auto && site.Policy.Bulkhead.RunTimeout > 0:
+		// A step that is told of the end is told when the caller is answered, and a slot
+		// comes back only when the call really ends.
+		return []guard.Step{step, {
+			Policy: Policy, Rank: guard.RankSlot, Clock: true, Ended: s.answered,
+			Take: func(guard.Call) (guard.Permit, *guard.Refusal) { return guard.Permit{}, nil },
+		}}
+	case p.Auto:
+		step.Ended = s.ended
 	}
 	return []guard.Step{step}
 }
@@ -112,6 +126,9 @@ func nowOf(c guard.Call) time.Duration {
 }
 
 func (s *stage) look(c guard.Call) *guard.Refusal {
+	if c.Opens {
+		return nil // as in take
+	}
 	if v, full := s.entry.Full(nowOf(c)); full {
 		return s.refused(v)
 	}
@@ -145,6 +162,11 @@ func (s *stage) ended(p guard.Permit, o call.Outcome, began, elapsed time.Durati
 		return
 	}
 	s.entry.Leave(overload.Permit(p.Token))
+	s.answered(p, o, began, elapsed, nil)
+}
+
+// answered is that the caller of a call that ran has its answer.
+func (s *stage) answered(_ guard.Permit, o call.Outcome, began, elapsed time.Duration, _ error) {
 	if a := s.entry.auto.Load(); a != nil && elapsed >= 0 && (o == call.Success || o == call.Timeout) {
 		a.Observe(began, elapsed)
 	}

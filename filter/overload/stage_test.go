@@ -262,6 +262,43 @@ func TestCallsThatNeverEnd(t *testing.T) {
 	})
 }
 
+// Of events of the same look at the calls, those told later carried earlier times: each
+// was worked out from two readings of clocks. Who sorted by them had causes after effects.
+func TestRegression_TimesFollowTheOrderOfTelling(t *testing.T) {
+	const n = 100
+	c := newChain(t, conf.Provider, params{"overload": strconv.Itoa(n), "overload.entry-timeout": "1ms", "overload.slow-call": "1ms"})
+	defer c.stop()
+	gate := make(chan struct{})
+	var hanging sync.WaitGroup
+	var in atomic.Int64
+	for range n {
+		hanging.Go(func() {
+			assert.NoError(t, c.call("Get", func() error {
+				in.Add(1)
+				<-gate
+				return nil
+			}))
+		})
+	}
+	require.Eventually(t, func() bool { return in.Load() == n }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.state(t).Slow == n }, 10*time.Second, time.Millisecond)
+	require.NoError(t, c.call("Get", answer))
+	close(gate)
+	hanging.Wait()
+	told := func() []overload.Event {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.events[:len(c.events):len(c.events)]
+	}
+	require.Eventually(t, func() bool { return len(told()) >= n }, 10*time.Second, time.Millisecond)
+	events := told()
+	for i := 1; i < len(events); i++ {
+		require.False(t, events[i].At.Before(events[i-1].At), "event %d, %s, is at %s, and the one before, %s, at %s",
+			i, events[i].Kind, events[i].At, events[i-1].Kind, events[i-1].At)
+	}
+	runtime.KeepAlive(c)
+}
+
 func TestEveryWayOut(t *testing.T) {
 	everywhere(t, func(t *testing.T, side conf.Side) {
 		for _, p := range []params{{"overload": "2"}, {"overload": "auto"}, {"overload": "2", "executes": "1"}, {"overload": "2", "tps": "3"}} {

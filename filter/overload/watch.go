@@ -25,9 +25,9 @@ import (
 
 const (
 	// tickEvery is how often limits that are found out are judged; the other work of a
-	// tick is done every wholeEvery ticks.
+	// tick is done after wholeEvery, or half a tick less.
 	tickEvery  = 250 * time.Millisecond
-	wholeEvery = 4
+	wholeEvery = time.Second
 )
 
 // watch has the caps of a runtime do what they do by themselves, as long as there are any.
@@ -39,7 +39,9 @@ type watch struct {
 
 	mu    sync.Mutex
 	armed bool // guarded by mu
-	ticks int  // guarded by mu
+	// wanted is set when there is a cap that a tick under way may not have found.
+	wanted bool          // guarded by mu
+	whole  time.Duration // guarded by mu: the last tick that did all
 }
 
 type watchKey struct{}
@@ -55,6 +57,7 @@ func watchOf(rt *guard.Runtime) *watch {
 func (w *watch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.wanted = true
 	if !w.armed {
 		w.armed = true
 		time.AfterFunc(tickEvery, w.tick)
@@ -63,12 +66,19 @@ func (w *watch) start() {
 
 func (w *watch) tick() {
 	now := guard.Now()
-	w.machine.Sample(now)
+	go w.machine.Sample(now) // the program's own signals may take their time
+	w.rest(w.look(now))
+}
+
+// look has all caps do what is due, and tells whether there are any.
+func (w *watch) look(now time.Duration) (found bool) {
 	w.mu.Lock()
-	w.ticks++
-	whole := w.ticks%wholeEvery == 0
+	w.wanted = false
+	whole := now-w.whole >= wholeEvery-tickEvery/2
+	if whole {
+		w.whole = now
+	}
 	w.mu.Unlock()
-	var found bool
 	entries.Range(func(k Key, e *entry) bool {
 		if k.runtime == w.runtime && e.ready() {
 			found = true
@@ -76,9 +86,14 @@ func (w *watch) tick() {
 		}
 		return true
 	})
+	return found
+}
+
+// rest ends a tick: another follows while there is something to do.
+func (w *watch) rest(found bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.armed = found; found {
+	if w.armed = found || w.wanted; w.armed {
 		time.AfterFunc(tickEvery, w.tick)
 	}
 }

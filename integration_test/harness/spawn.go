@@ -17,6 +17,7 @@ package harness
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/client"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -35,6 +36,8 @@ type ProviderSpec struct {
 	Version  string
 	Port     int // default: a free one
 	Params   map[string]string
+	// WarmUp is how long its weight takes to grow, in whole seconds; default: dubbo's.
+	WarmUp time.Duration
 	// Registry is where it registers; the test binary has to import what serves
 	// the registry's protocol.
 	Registry *Registry
@@ -179,6 +182,9 @@ func runProvider(c *Child) error {
 	}
 	cfg := ProviderConfig{
 		Protocol: spec.Protocol, Group: spec.Group, Version: spec.Version, Port: spec.Port, Params: spec.Params,
+	}
+	if spec.WarmUp != 0 {
+		cfg.Service = append(cfg.Service, server.WithWarmUp(spec.WarmUp))
 	}
 	if spec.Registry != nil {
 		cfg.Server = spec.Registry.ServerOptions()

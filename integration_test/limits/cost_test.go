@@ -28,33 +28,42 @@ import (
 
 // BenchmarkRealCall makes calls over loopback, client and server in one process,
 // and reports which share of all CPU time was spent in Weir: on both sides, with
-// a limit and response times on the provider and figures on the consumer.
+// a limit and response times on the provider and figures on the consumer; and without
+// any policy.
 func BenchmarkRealCall(b *testing.B) {
 	for _, protocol := range harness.Protocols {
-		b.Run(protocol, func(b *testing.B) {
-			p := harness.StartProvider(b, harness.ProviderConfig{Protocol: protocol, Params: map[string]string{"methods.Echo.executes": "1000"}})
-			c := harness.Dial(b, harness.ConsumerConfig{Providers: []harness.Endpoint{p.Endpoint}, Params: map[string]string{"weir.stats": "true"}})
-			text := strings.Repeat("x", 100)
-			_, err := c.Echo(background, text)
-			require.NoError(b, err)
-			var prof bytes.Buffer
-			require.NoError(b, pprof.StartCPUProfile(&prof))
-			b.ResetTimer()
-			b.SetParallelism(16)
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if _, err := c.Echo(background, text); err != nil {
-						b.Error(err)
-					}
-				}
-			})
-			b.StopTimer()
-			pprof.StopCPUProfile()
-			share, samples := shareOfWeir(b, &prof)
-			b.ReportMetric(100*share, "%weir")
-			b.ReportMetric(float64(samples), "samples")
-		})
+		for _, policy := range []string{"none", "executes", "overload"} {
+			b.Run(protocol+"/"+policy, func(b *testing.B) { realCalls(b, protocol, policy) })
+		}
 	}
+}
+
+func realCalls(b *testing.B, protocol, policy string) {
+	var provider, consumer map[string]string
+	if policy != "none" {
+		provider, consumer = map[string]string{"methods.Echo." + policy: "1000"}, map[string]string{"weir.stats": "true"}
+	}
+	p := harness.StartProvider(b, harness.ProviderConfig{Protocol: protocol, Params: provider})
+	c := harness.Dial(b, harness.ConsumerConfig{Providers: []harness.Endpoint{p.Endpoint}, Params: consumer})
+	text := strings.Repeat("x", 100)
+	_, err := c.Echo(background, text)
+	require.NoError(b, err)
+	var prof bytes.Buffer
+	require.NoError(b, pprof.StartCPUProfile(&prof))
+	b.ResetTimer()
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := c.Echo(background, text); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	b.StopTimer()
+	pprof.StopCPUProfile()
+	share, samples := shareOfWeir(b, &prof)
+	b.ReportMetric(100*share, "%weir")
+	b.ReportMetric(float64(samples), "samples")
 }
 
 // shareOfWeir is the share of samples taken in Weir's own code or in what it

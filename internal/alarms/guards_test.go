@@ -16,6 +16,7 @@ package alarms_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -242,21 +243,43 @@ func TestNoFlapping(t *testing.T) {
 
 func TestOverloadAndMachine(t *testing.T) {
 	in(t, "weir: {provider: {overload: {limit: 2, max-expand: 1}}}", func(t *testing.T, w *world) {
-		use := 0.5
-		require.NoError(t, machine.Of(w.rt).Add(health.Func("db", func(time.Duration) (float64, bool) { return use, true }), health.Rule{Limit: 0.8}))
+		var use atomic.Int64 // in percent
+		use.Store(50)
+		require.NoError(t, machine.Of(w.rt).Add(health.Func("db", func(time.Duration) (float64, bool) { return float64(use.Load()) / 100, true }), health.Rule{Limit: 0.8}))
 		call := w.chain(t, conf.Provider)
 		end := hold(3, call)
 		sleep(time.Second)
 		require.Equal(t, []string{"overload limit reached 2/2 refused 1"}, w.take())
 		end()
-		use = 0.7
+		use.Store(70)
 		sleep(12 * time.Second)
 		require.Contains(t, w.take(), "health db near 700/800")
-		use = 0.9
+		use.Store(90)
 		sleep(2 * time.Second)
 		require.Contains(t, w.take(), "health db reached 900/800")
-		use = 0.1
+		use.Store(10)
 		sleep(15 * time.Second)
 		require.Contains(t, w.take(), "health db calm 100/800")
+	})
+}
+
+// What was refused while alarms were off is nothing new when they are on again.
+func TestOffForAWhile(t *testing.T) {
+	const limits = "weir: {provider: {overload: {limit: 2, max-expand: 1}}, alarms: {warn-at: "
+	in(t, limits+"0.8}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		hold(1, call)()
+		sleep(2 * time.Second)
+		w.configure(t, limits+"0}}")
+		sleep(2 * time.Second)
+		hold(30, call)()
+		sleep(time.Minute)
+		require.Empty(t, w.take())
+		w.configure(t, limits+"0.8}}")
+		sleep(5 * time.Second)
+		require.Empty(t, w.take())
+		hold(3, call)()
+		sleep(time.Second)
+		require.Contains(t, w.take(), "overload limit reached 0/2 refused 1")
 	})
 }

@@ -156,6 +156,9 @@ func (w *Watch) Look() {
 	w.mu.Unlock()
 
 	now, wall, rule := guard.Now(), time.Now(), policy(w.runtime)
+	if rule.WarnAt == 0 {
+		w.begin() // what is refused now is nothing new when alarms are on again
+	}
 	w.readings = w.readings[:0]
 	read := func(r Reading) { w.readings = append(w.readings, r) }
 	if rule.WarnAt > 0 {
@@ -173,6 +176,13 @@ func (w *Watch) Look() {
 	if w.crowded() {
 		w.lines.crowded()
 	}
+}
+
+// begin has the next look be the first.
+func (w *Watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.anew = true
 }
 
 // crowded reports whether there is no room for some subjects.

@@ -122,6 +122,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		ref := retry.NewReference(&parsed.Service)
 		ref.Cluster = u.GetParam(constant.ClusterKey, "")
 		ref.Application = u.GetParam(constant.ApplicationKey, "")
+		ref.LoadBalance = u.GetParam(constant.LoadbalanceKey, "")
 		ref.Raw = conf.OwnParams(params)
 		ref.Answerer = guard.NewFallbacks(p.runtime, u, ref)
 		u.SetAttribute(retry.AttributeKey, ref)
@@ -135,6 +136,8 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
 	}
 	faults = append(faults, filterFaults(u, side, service)...)
+	balance := balanceFaults(u, side, service)
+	faults = append(faults, balance...)
 	if len(faults) == 0 {
 		p.settle(view, side, service, u, params, &parsed.Service)
 		return
@@ -147,6 +150,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	// while calls run must not take them down either.
 	p.runtime.ConfigError(err)
 	mend(u, side, parsed.Faults, former)
+	mendBalances(u, balance)
 	if view.AutoChain() {
 		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
 	}

@@ -212,6 +212,7 @@ func TestAReplacedFilterCountsOnce(t *testing.T) {
 func TestAReferenceWhoseBalanceIsNotCountedForIsTold(t *testing.T) {
 	p, rt, _ := replacing("active", "leastactive")
 	asked(rt, "active")
+	register(t, "random", "leastactive")
 	lines := warnings(t)
 	refer := func(filters, key, value string) {
 		p.PostProcessReferenceConfig(service("replace.Balance", "tri", map[string]string{constant.ReferenceFilterKey: filters, key: value}))

@@ -110,7 +110,13 @@ func (m *Machine) configure() {
 	for name, r := range m.own {
 		rules[name] = r
 	}
-	for _, s := range view.Health().Signals {
+	policy := view.Health()
+	for _, name := range policy.Off {
+		if _, there := rules[name]; there {
+			rules[name] = health.Rule{}
+		}
+	}
+	for _, s := range policy.Signals {
 		if _, there := rules[s.Name]; !there {
 			m.runtime.Warn(fmt.Sprintf("health.own.%s is configured, and the program has no signal of that name", s.Name))
 			continue

@@ -21,35 +21,28 @@ import (
 
 // overloads collects the caps of a method together: those of all references.
 func (c *Collector) overloads(out sender) {
-	type sum struct {
-		top                    int64
-		aside, overdue, slowed int64
-		changes                map[string]int64
-	}
+	type sum struct{ top, aside int64 }
 	sums := map[site]*sum{}
 	overload.Caps(c.runtime, func(s overload.State) {
 		at := site{s.Side.String(), s.Service, s.Method}
 		if sums[at] == nil {
-			sums[at] = &sum{changes: map[string]int64{}}
+			sums[at] = &sum{}
 		}
-		all := sums[at]
-		all.top = max(all.top, s.Cap)
-		all.aside += s.Aside
-		all.overdue += s.Overdue
-		all.slowed += s.SlowCalls
-		for reason, n := range s.Changes {
-			all.changes[reason] += n
-		}
+		sums[at].top = max(sums[at].top, s.Cap)
+		sums[at].aside += s.Aside
 	})
 	for at, s := range sums {
 		out.gauge(overloadCap, float64(s.top), at.Side, at.Service, at.Method)
 		out.gauge(overloadOverdue, float64(s.aside), at.Side, at.Service, at.Method)
-		out.counter(overloadOverdueTotal, float64(s.overdue), at.Side, at.Service, at.Method)
-		out.counter(slowCalls, float64(s.slowed), at.Side, at.Service, at.Method)
-		for _, reason := range overload.ChangeReasons {
-			out.counter(overloadChanges, float64(s.changes[reason]), at.Side, at.Service, at.Method, reason)
-		}
 	}
+	overload.AllTotals(c.runtime, func(k overload.TotalsKey, t *overload.Totals) {
+		side := k.Side.String()
+		out.counter(overloadOverdueTotal, float64(t.Overdue()), side, k.Service, k.Method)
+		out.counter(slowCalls, float64(t.SlowCalls()), side, k.Service, k.Method)
+		t.Changes(func(reason string, n int64) {
+			out.counter(overloadChanges, float64(n), side, k.Service, k.Method, reason)
+		})
+	})
 }
 
 // machine collects the signals that are read.

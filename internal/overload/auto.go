@@ -35,15 +35,26 @@ const (
 	confirmAfter = 20 * time.Second
 	// measureAt is the share of the limit that may run while it is measured.
 	measureAt = 0.25
-	// measureCalls is how many calls it is measured by, and measureFor the longest that
-	// it may take.
-	measureCalls = 20
+	// measureCalls is how many calls it is measured by at least, and measureRounds how
+	// many for each that may run: the first that come back are the short ones.
+	measureCalls  = 20
+	measureRounds = 3
+	// measureFor is the longest that it may take, or measureTimes what calls take if that
+	// is longer; then leastCalls do.
 	measureFor   = 5 * time.Second
+	measureTimes = 8
+	leastCalls   = 5
+	// rest is for how many times as long as it took it is not measured again.
+	rest = 6
 	// again is how soon it is measured once more when the limit has lost half of what it
 	// was, and slower by how much calls must take longer then until it looks for the
 	// limit anew.
 	again  = 2 * time.Second
 	slower = 2
+	// few is how many calls must be shorter for three tenths of that to count.
+	few = 600
+	// longest bounds in seconds what is measured.
+	longest = 600
 )
 
 // Auto finds out how many calls may run: as many as do not wait for each other much. It
@@ -70,7 +81,10 @@ type Auto struct {
 	met       bool    // calls have waited for each other
 	found     float64 // the limit when they first had
 	measuring bool
+	started   time.Duration // when that began
 	deadline  time.Duration
+	pause     time.Duration // until it is measured again, at least
+	refused   bool          // since calls were judged last
 	lastCount int64
 	lastTime  int64
 }
@@ -101,9 +115,13 @@ func (a *Auto) Tick(now time.Duration, running int64, refused bool) int64 {
 	defer func() { a.shown.Store(int64(a.alone * float64(time.Second))) }()
 	count, elapsed := a.count.Sum(), a.elapsed.Sum()
 	n, sum := count-a.lastCount, elapsed-a.lastTime
+	a.refused = a.refused || refused
 	enough := int64(window)
 	if a.measuring {
-		enough = measureCalls
+		enough = max(measureCalls, int64(measureRounds*a.atMeasure()))
+		if now >= a.deadline {
+			enough = leastCalls
+		}
 		if a.since.Load() == math.MaxInt64 && float64(running) <= a.atMeasure() {
 			a.since.Store(int64(now)) // those that waited have left
 		}
@@ -114,6 +132,7 @@ func (a *Auto) Tick(now time.Duration, running int64, refused bool) int64 {
 		}
 		return a.current()
 	}
+	refused, a.refused = a.refused, false
 	a.lastCount, a.lastTime = count, elapsed
 	took := float64(sum) / float64(n) / float64(time.Second)
 	if a.measuring {
@@ -129,7 +148,7 @@ func (a *Auto) Tick(now time.Duration, running int64, refused bool) int64 {
 	case a.alone == 0:
 		a.alone, a.confirmed = took, now
 	case took < a.alone:
-		a.alone += (took - a.alone) * 0.3
+		a.alone += (took - a.alone) * min(0.3, float64(n)/few) // few calls are short by chance
 	case !busy:
 		a.alone += (took - a.alone) * 0.1
 	}
@@ -146,15 +165,17 @@ func (a *Auto) Tick(now time.Duration, running int64, refused bool) int64 {
 		next = 2 * a.limit // nobody has waited yet: it is far too low
 	}
 	a.limit = min(max(next, a.floor), a.ceiling)
-	if since := now - a.confirmed; refused && (since >= confirmAfter || since >= again && a.limit < a.found/2) {
-		a.measuring, a.deadline = true, now+measureFor
+	since := now - a.confirmed
+	if refused && a.floor < a.ceiling && since >= a.pause && (since >= confirmAfter || since >= again && a.limit < a.found/2) {
+		a.measuring, a.started = true, now
+		a.deadline = now + max(measureFor, time.Duration(min(took*measureTimes, longest)*float64(time.Second)))
 		a.since.Store(math.MaxInt64)
 	}
 	return a.current()
 }
 
 func (a *Auto) endMeasuring(now time.Duration) {
-	a.measuring, a.confirmed = false, now
+	a.measuring, a.confirmed, a.pause = false, now, rest*(now-a.started)
 	a.since.Store(0)
 	a.lastCount, a.lastTime = a.count.Sum(), a.elapsed.Sum()
 }

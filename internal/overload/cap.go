@@ -67,10 +67,11 @@ type Cap struct {
 	cap       int64         // guarded by mu
 	calm      time.Duration // guarded by mu: since when there is little to do
 	toldLimit int64         // guarded by mu: what Adjust has told
-	held      Reason        // guarded by mu: why the cap was not expanded when that was told last
+	held      uint32        // guarded by mu: why the cap was not expanded, as far as it was told, a bit for each reason
 	// events are told in their order by whoever holds telling.
-	events  []Event // guarded by mu
-	telling bool    // guarded by mu
+	events  []Event         // guarded by mu
+	untold  [Slow + 1]int64 // guarded by mu: calls that stand with the next event of a kind
+	telling bool            // guarded by mu
 }
 
 // New makes a cap. listen is told of all that it decides, one event after another, by
@@ -170,10 +171,10 @@ func (c *Cap) setAsideLocked(now time.Duration) (back bool) {
 // expandLocked doubles the cap, or tells why not.
 func (c *Cap) expandLocked(now time.Duration) *Verdict {
 	v := &Verdict{Cap: c.cap}
-	switch slow := c.slowLocked(now); {
+	switch {
 	case c.cap >= c.rules.highest():
 		v.Reason = Highest
-	case c.tooSlowLocked(slow):
+	case c.tooSlowLocked(c.slowLocked(now)):
 		v.Reason = SlowCalls
 	default:
 		if c.health != nil {
@@ -186,8 +187,8 @@ func (c *Cap) expandLocked(now time.Duration) *Verdict {
 		c.setLocked(min(2*c.cap, c.rules.highest()), Healthy, "", now)
 		return nil
 	}
-	if c.held != v.Reason {
-		c.held = v.Reason
+	if c.held&(1<<v.Reason) == 0 {
+		c.held |= 1 << v.Reason
 		c.noteLocked(Event{Kind: Held, At: now, From: c.cap, To: c.cap, Reason: v.Reason, Signal: v.Signal})
 	}
 	return v
@@ -199,28 +200,43 @@ func (c *Cap) setLocked(to int64, why Reason, signal string, now time.Duration) 
 		return
 	}
 	c.noteLocked(Event{Kind: Changed, At: now, From: c.cap, To: to, Reason: why, Signal: signal})
-	c.cap, c.calm, c.held = to, now, None
+	c.cap, c.calm, c.held = to, now, 0
 	c.running.SetLimit(int(to))
 	c.examined.Store(0)
 }
 
-// slowLocked is how many of the running calls are slow.
-func (c *Cap) slowLocked(now time.Duration) (n int64) {
+// slowness is how many of the calls are slow: of those with a slot, and of those that
+// were set aside and may be as slow as others are now.
+type slowness struct{ running, aside int64 }
+
+// add takes a slow call into account, and tells whether it is one that was not set aside.
+func (s *slowness) add(word int64, age time.Duration, r *Rules) (runs bool) {
+	switch {
+	case word > 0:
+		s.running++
+		return true
+	case age-r.EntryTimeout < r.EntryTimeout: // else it is a leak
+		s.aside++
+	}
+	return false
+}
+
+func (c *Cap) slowLocked(now time.Duration) (s slowness) {
 	if c.rules.SlowCall == 0 {
-		return 0
+		return s
 	}
 	c.entries.each(func(word int64, _ *atomic.Int64, _ *atomic.Pointer[string]) bool {
-		if word > 0 && now-began(word) >= c.rules.SlowCall {
-			n++
+		if age := now - began(word); age >= c.rules.SlowCall {
+			s.add(word, age, &c.rules)
 		}
 		return true
 	})
-	return n
+	return s
 }
 
-func (c *Cap) tooSlowLocked(slow int64) bool {
-	running := c.running.Inflight()
-	return slow > 0 && slow*Million >= c.rules.SlowShare*max(running, 1)
+func (c *Cap) tooSlowLocked(s slowness) bool {
+	slow, of := s.running+s.aside, c.running.Inflight()+s.aside
+	return slow > 0 && slow*Million >= c.rules.SlowShare*max(of, 1)
 }
 
 // Update has the cap go by other rules. What runs goes on.
@@ -232,6 +248,9 @@ func (c *Cap) Update(r Rules, now time.Duration) error {
 	if r != c.rules {
 		former := c.rules
 		c.rules = r
+		if r.Limit != former.Limit {
+			c.toldLimit = r.Limit
+		}
 		if r.Limit != former.Limit || c.cap > r.highest() {
 			c.setLocked(r.Limit, Configured, "", now)
 		}
@@ -242,12 +261,13 @@ func (c *Cap) Update(r Rules, now time.Duration) error {
 	return nil
 }
 
-// Adjust sets the limit alone, as [Auto] finds it out. It is told only when it has changed by
-// a quarter since it was told last.
-func (c *Cap) Adjust(limit int64, now time.Duration) {
+// Adjust sets the limit alone, as [Auto] finds it out, if holds says that it is to be found
+// out still; nil is that it is. What an Update says that comes after that has changed
+// is not undone. It is told only when it has changed by a quarter since it was told last.
+func (c *Cap) Adjust(limit int64, now time.Duration, holds func() bool) {
 	limit = min(max(limit, 1), MaxLimit)
 	c.mu.Lock()
-	if limit != c.rules.Limit {
+	if limit != c.rules.Limit && (holds == nil || holds()) {
 		c.rules.Limit = limit
 		if 4*limit > 5*c.toldLimit || 4*limit < 3*c.toldLimit {
 			c.noteLocked(Event{Kind: Changed, At: now, From: c.toldLimit, To: limit, Reason: Adapted})

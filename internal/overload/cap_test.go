@@ -422,55 +422,12 @@ func TestNothingIsAllocated(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { c.Enter(noon, nil) }))
 }
 
-func BenchmarkEnterLeave(b *testing.B) {
-	c, err := overload.New(rules(1000), nil, nil, noon)
-	require.NoError(b, err)
-	who := "shop"
-	for range 100 {
-		_, _ = c.Enter(noon, &who)
-	}
-	b.Run("admitted", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			p, _ := c.Enter(noon, &who)
-			c.Leave(p)
-		}
-	})
-	b.Run("two cores", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				p, _ := c.Enter(noon, &who)
-				c.Leave(p)
-			}
-		})
-	})
-	full, err := overload.New(overload.Rules{Limit: 1, MaxExpand: 1}, nil, nil, noon)
-	require.NoError(b, err)
-	_, _ = full.Enter(noon, nil)
-	b.Run("refused", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			full.Enter(noon, nil)
-		}
-	})
-	b.Run("tick of 1100", func(b *testing.B) {
-		for range 1000 {
-			_, _ = c.Enter(noon, &who)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			c.Tick(noon)
-		}
-	})
-}
-
 func TestAdjust(t *testing.T) {
 	r := rules(100)
 	r.MaxExpand = 1
 	f := newFixture(t, r)
 	for _, limit := range []int64{101, 105, 120, 126, 130, 90, 0} {
-		f.Adjust(limit, f.now)
+		f.Adjust(limit, f.now, nil)
 		assert.Equal(t, max(limit, 1), f.stats().Cap)
 	}
 	changes := f.kinds(overload.Changed)
@@ -478,6 +435,6 @@ func TestAdjust(t *testing.T) {
 	assert.Equal(t, overload.Event{Kind: overload.Changed, At: noon, From: 100, To: 126, Reason: overload.Adapted}, changes[0])
 	assert.EqualValues(t, 90, changes[1].To)
 	assert.EqualValues(t, 1, changes[2].To)
-	f.Adjust(5, f.now)
+	f.Adjust(5, f.now, nil)
 	assert.Equal(t, 5, f.offer(10))
 }

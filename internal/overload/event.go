@@ -44,16 +44,35 @@ type Event struct {
 	// Age and Caller are those of the call that an event is about.
 	Age    time.Duration
 	Caller string
-	// More is how many calls besides became slow at the same time.
+	// More is how many calls besides became slow, or were set aside, at the same time.
 	More int64
 }
 
-// maxEvents bounds those that nobody has been told of yet.
+// maxEvents bounds those that nobody has been told of yet. There is as much room again
+// for those that are not about one call.
 const maxEvents = 256
 
 func (c *Cap) noteLocked(e Event) {
-	if c.listen != nil && len(c.events) < maxEvents {
+	switch one := e.Kind == Overdue || e.Kind == Slow; {
+	case c.listen == nil:
+	case len(c.events) < maxEvents || !one && len(c.events) < 2*maxEvents:
+		e.More, c.untold[e.Kind] = e.More+c.untold[e.Kind], 0
 		c.events = append(c.events, e)
+	case one:
+		c.moreLocked(e.Kind, 1)
+	}
+}
+
+// moreLocked has calls that are not told of one by one stand with the last that is.
+func (c *Cap) moreLocked(kind Kind, n int64) {
+	for i := len(c.events) - 1; i >= 0; i-- {
+		if c.events[i].Kind == kind {
+			c.events[i].More += n
+			return
+		}
+	}
+	if c.listen != nil {
+		c.untold[kind] += n
 	}
 }
 
@@ -74,12 +93,16 @@ func (c *Cap) tell() {
 
 func (c *Cap) tellAll(list []Event) {
 	defer func() {
-		_ = recover() // a listener's fault is not the call's
 		c.mu.Lock()
 		c.telling = false
 		c.mu.Unlock()
 	}()
 	for _, e := range list {
-		c.listen(e)
+		c.tellOne(e)
 	}
+}
+
+func (c *Cap) tellOne(e Event) {
+	defer func() { _ = recover() }() // a listener's fault is not the call's
+	c.listen(e)
 }

@@ -35,7 +35,8 @@ type Rules struct {
 	// SlowCall is after what time a running call is slow; 0 is never.
 	SlowCall time.Duration
 	// SlowShare is the share of the running calls, in parts per million, that may be slow
-	// when the cap expands.
+	// when the cap expands. Those that were set aside count as well until they are twice as
+	// old as EntryTimeout; then they are a leak.
 	SlowShare int64
 	// EntryTimeout is after what time a running call may be set aside; 0 is never.
 	EntryTimeout time.Duration

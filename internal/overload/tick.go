@@ -34,8 +34,8 @@ func (c *Cap) tickLocking(now time.Duration) {
 	defer c.mu.Unlock()
 	slow := c.findSlowLocked(now)
 	running := c.running.Inflight()
-	if c.held != None && running*10 < c.cap*9 {
-		c.held = None // calls are let in again
+	if c.held != 0 && running*10 < c.cap*9 {
+		c.held = 0 // calls are let in again
 	}
 	if c.cap <= c.rules.Limit {
 		c.calm = now
@@ -59,32 +59,28 @@ func (c *Cap) tickLocking(now time.Duration) {
 }
 
 // findSlowLocked counts the slow calls and tells of those that were not told of.
-func (c *Cap) findSlowLocked(now time.Duration) (all int64) {
+func (c *Cap) findSlowLocked(now time.Duration) (all slowness) {
 	if c.rules.SlowCall == 0 {
-		return 0
+		return all
 	}
-	var (
-		fresh int64
-		last  int
-	)
+	var fresh int64
 	c.entries.each(func(word int64, w *atomic.Int64, caller *atomic.Pointer[string]) bool {
-		if word < 0 || now-began(word) < c.rules.SlowCall {
+		age := now - began(word)
+		if age < c.rules.SlowCall || !all.add(word, age, &c.rules) {
 			return true
 		}
-		all++
 		by := caller.Load()
 		if word&told != 0 || !w.CompareAndSwap(word, word|told) {
 			return true
 		}
 		c.slow.Add(1)
 		if fresh++; fresh <= toldEach {
-			c.noteLocked(Event{Kind: Slow, At: now, Age: now - began(word), Caller: deref(by)})
-			last = len(c.events) - 1
+			c.noteLocked(Event{Kind: Slow, At: now, Age: age, Caller: deref(by)})
 		}
 		return true
 	})
-	if fresh > toldEach && c.listen != nil {
-		c.events[last].More = fresh - toldEach
+	if fresh > toldEach {
+		c.moreLocked(Slow, fresh-toldEach)
 	}
 	return all
 }

@@ -59,6 +59,10 @@ type Reference struct {
 	// first call.
 	Application string
 
+	// LoadBalance is the reference's own, "" when it has none. It is set before the first
+	// call.
+	LoadBalance string
+
 	// Answerer answers calls that have failed, nil for nobody. It is set before the
 	// first call.
 	Answerer Answerer

@@ -1,0 +1,98 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package overload
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/overload"
+)
+
+func newEntry(t *testing.T, p conf.OverloadPolicy) (*entry, guard.Site) {
+	t.Helper()
+	rt := guard.NewRuntime()
+	key := Key{Service: t.Name(), Method: "get", runtime: rt}
+	e := entries.Get(key, func() *entry {
+		return &entry{teller: &teller{key: key, profiles: profilesOf(rt)}, watch: watchOf(rt)}
+	})
+	site := guard.Site{Service: t.Name(), Method: "Get"}
+	require.NoError(t, e.set(site, p))
+	return e, site
+}
+
+// The plan of a method may be made again while something is told of it.
+func TestNamedWhileTelling(t *testing.T) {
+	p := conf.OverloadPolicy{Set: true, Limit: 1, MaxExpand: 1}
+	e, site := newEntry(t, p)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range 100 {
+			e.teller.tell(overload.Event{Kind: overload.Held})
+		}
+	})
+	wg.Go(func() {
+		for range 100 {
+			assert.NoError(t, e.set(site, p))
+		}
+	})
+	wg.Wait()
+}
+
+// A limit that was found out does not undo one that was configured meanwhile.
+func TestConfiguredWhileAdapting(t *testing.T) {
+	auto := conf.OverloadPolicy{Set: true, Auto: true, Limit: 1, Floor: 1, Ceiling: 100, MaxExpand: 1}
+	e, site := newEntry(t, auto)
+	a := e.auto.Load()
+	require.NoError(t, e.set(site, conf.OverloadPolicy{Set: true, Limit: 50, MaxExpand: 4}))
+	e.Adjust(7, guard.Now(), func() bool { return e.auto.Load() == a }) // the end of a tick that began before
+	assert.EqualValues(t, 50, e.Stats(guard.Now()).Limit)
+	for range 500 {
+		require.NoError(t, e.set(site, auto))
+		var wg sync.WaitGroup
+		wg.Go(func() { e.tick(guard.Now(), false) })
+		assert.NoError(t, e.set(site, conf.OverloadPolicy{Set: true, Limit: 50, MaxExpand: 4}))
+		wg.Wait()
+		require.EqualValues(t, 50, e.Stats(guard.Now()).Limit)
+	}
+}
+
+// A cap that is made while a tick finds none is looked after.
+func TestStartedWhileTicking(t *testing.T) {
+	w := watchOf(guard.NewRuntime())
+	w.armed = true
+	found := w.look(guard.Now())
+	require.False(t, found)
+	w.start() // of a cap that look did not see
+	w.rest(found)
+	assert.True(t, w.armed)
+	assert.False(t, w.look(guard.Now()))
+}
+
+func TestNamesAreKeptWithoutACost(t *testing.T) {
+	var n names
+	assert.Equal(t, "shop", *n.of("shop"))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { n.of("shop") }))
+	for i := range 2 * maxNames {
+		n.of(time.Duration(i).String())
+	}
+	assert.Equal(t, "other", *n.of("another"))
+}
