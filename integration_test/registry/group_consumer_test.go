@@ -21,6 +21,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3"
 	"dubbo.apache.org/dubbo-go/v3/client"
@@ -111,7 +112,10 @@ func runGroupConsumer(child *harness.Child) error {
 		wg     sync.WaitGroup
 	)
 	callOn := func(name string) {
-		for !stop.Load() {
+		// Calls as fast as they can be would leave the registry no time on a small machine.
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for ; !stop.Load(); <-tick.C {
 			if err := references[name].sayHello(background, args.Protocol); err != nil {
 				mu.Lock()
 				failed = append(failed, name+": "+err.Error())

@@ -84,8 +84,10 @@ func (p *byPath) head(application string, groups ...string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "dubbo:\n  application: {name: %s, metadata-type: remote}\n  logger: {level: error}\n", application)
 	out.WriteString("  registries:\n")
+	// The params are for the session to last 10 s instead of 5, for slow machines: dubbo-go 3.3.2
+	// does not take it from `timeout`.
 	for _, group := range groups {
-		fmt.Fprintf(&out, "    %s: {protocol: zookeeper, address: %q, group: %s, namespace: %s, registry-type: %s, use-as-meta-report: false}\n",
+		fmt.Fprintf(&out, "    %s: {protocol: zookeeper, address: %q, group: %s, namespace: %s, registry-type: %s, use-as-meta-report: false, params: {config-center.timeout: 10s}}\n",
 			group, os.Getenv("WEIR_TEST_ZOOKEEPER"), group, group, kind)
 	}
 	fmt.Fprintf(&out, "  metadata-report: {protocol: zookeeper, address: %q}\n", os.Getenv("WEIR_TEST_ZOOKEEPER"))
