@@ -33,7 +33,7 @@ import (
 	"github.com/weir-go/weir/integration_test/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, nil) }
+func TestMain(m *testing.M) { harness.Main(m, harness.Roles{groupConsumerRole: runGroupConsumer}) }
 
 var background = context.Background()
 
