@@ -18,6 +18,8 @@ import (
 	"encoding/json"
 	"runtime"
 	"slices"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,19 +176,23 @@ func TestSnapshotShowsTheBreakers(t *testing.T) {
 	})
 }
 
+// balancedRuns tells the runs of a test apart: the balancers belong to the process.
+var balancedRuns atomic.Int64
+
 func TestSnapshotShowsTheBalances(t *testing.T) {
+	service := "snapshot.Balanced" + strconv.FormatInt(balancedRuns.Add(1), 10)
 	none := conf.ParseParams(conf.Consumer, "", nil).Service
 	ref := retry.NewReference(&none)
 	var invokers []base.Invoker
 	for _, port := range []string{"1", "2"} {
-		u := common.NewURLWithOptions(common.WithInterface("snapshot.Balanced"), common.WithPath("snapshot.Balanced"), common.WithIp("10.0.0.1"),
+		u := common.NewURLWithOptions(common.WithInterface(service), common.WithPath(service), common.WithIp("10.0.0.1"),
 			common.WithPort(port), common.WithParamsValue(constant.WeightKey, "40"))
 		u.SetAttribute(retry.AttributeKey, ref)
 		invokers = append(invokers, base.NewBaseInvoker(u))
 	}
 	extension.GetLoadbalance(loadbalance.TwoChoices).Select(invokers, invocation.NewRPCInvocation("Get", nil, nil))
 	ref.Peers.Instance("10.0.0.1:2").Begin()
-	i := slices.IndexFunc(Snapshot().Balances, func(b BalanceState) bool { return b.Service == "snapshot.Balanced" })
+	i := slices.IndexFunc(Snapshot().Balances, func(b BalanceState) bool { return b.Service == service })
 	require.GreaterOrEqual(t, i, 0)
 	b := Snapshot().Balances[i]
 	require.Equal(t, []string{"weir-p2c"}, b.Balancers)

@@ -16,6 +16,7 @@ package metrics_test
 
 import (
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
@@ -50,8 +51,11 @@ func newBalanced(service string, n int) *retry.Reference {
 	return ref
 }
 
+// balancedRuns tells the runs of a test apart: the balancers belong to the process.
+var balancedRuns atomic.Int64
+
 func TestBalancers(t *testing.T) {
-	const service = "metrics.Balanced"
+	service := "metrics.Balanced" + strconv.FormatInt(balancedRuns.Add(1), 10)
 	ref := newBalanced(service, 150)
 	p := ref.Peers.Instance("10.0.0.1:1007")
 	for range 3 {
