@@ -238,7 +238,8 @@ func TestGiveBackUnderLoad(t *testing.T) {
 		case "bucket":
 			requireNeverMoreThanBurst(t, times(kept), q)
 		}
-		assert.Greater(t, float64(len(kept)), 0.97*due, a.name)
+		// What a goroutine that is not running holds meanwhile, nobody else can have.
+		assert.Greater(t, float64(len(kept)), 0.9*due, a.name)
 	}
 }
 
