@@ -204,9 +204,12 @@ func (c *chain) limited(ctx context.Context, next base.Invoker, inv base.Invocat
 	}()
 	defer func() {
 		v.end()
+		if v.ran {
+			v.run.tell(permits)
+		}
 		for taken > 0 {
 			taken--
-			v.run.leave(&m.steps[taken], permits[taken], v.ran)
+			v.run.leave(m, taken, permits[taken], v.ran)
 		}
 	}()
 	var now time.Duration

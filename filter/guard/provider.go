@@ -39,6 +39,7 @@ type running struct {
 	outcome call.Outcome
 	elapsed time.Duration // negative: not taken
 	err     error         // what the inner chain answered
+	told    uint16        // the steps that have ended before the others, a bit for each
 }
 
 // admitted notes what a step has told of a call, and returns the newest reading of
@@ -218,10 +219,11 @@ func (m *method) serve(ctx context.Context, next base.Invoker, inv base.Invocati
 	defer func() {
 		if ran {
 			run.end()
+			run.tell(permits)
 		}
 		for taken > 0 {
 			taken--
-			run.leave(&m.steps[taken], permits[taken], ran)
+			run.leave(m, taken, permits[taken], ran)
 		}
 	}()
 	var now time.Duration
@@ -280,13 +282,28 @@ func (m *method) start(permits []Permit, now time.Duration) {
 	}
 }
 
-// leave is finish or drop.
-func (r *running) leave(s *Step, p Permit, ran bool) {
-	if ran {
-		r.finish(s, p)
+// tell ends, before any slot is given back, what the steps have to do that are asked
+// again after a wait: who gets the slot is to find what this call has told them.
+func (r *running) tell(permits []Permit) {
+	if !r.m.asksAgain {
 		return
 	}
-	s.drop(p)
+	for i := range r.m.steps {
+		if s := &r.m.steps[i]; s.Again != nil && s.Ended != nil {
+			r.told |= 1 << i
+			r.finish(s, permits[i])
+		}
+	}
+}
+
+// leave is finish or drop.
+func (r *running) leave(m *method, i int, p Permit, ran bool) {
+	switch s := &m.steps[i]; {
+	case !ran:
+		s.drop(p)
+	case r.told&(1<<i) == 0:
+		r.finish(s, p)
+	}
 }
 
 // giveBack ends what steps have to do with a call, the last first. One that
@@ -300,6 +317,6 @@ func (m *method) giveBack(permits []Permit, run *running, ran bool) {
 	}()
 	for n > 0 {
 		n--
-		run.leave(&m.steps[n], permits[n], ran)
+		run.leave(m, n, permits[n], ran)
 	}
 }
