@@ -1,0 +1,317 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package dagor
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options are those of a Controller. Zero values are the defaults.
+type Options struct {
+	// Limit is how many calls may run at once at the start, 1 to MaxLimit; MinLimit and
+	// MaxLimit bound what it is tuned to, 1 and 65536 by default.
+	Limit, MinLimit, MaxLimit int
+	// Fixed leaves the limit at Limit.
+	Fixed bool
+	// MaxWait bounds how long a call waits, 100 ms by default. The queue has room for as many
+	// calls as the service takes in that time.
+	MaxWait time.Duration
+	// MaxQueue bounds that room, 4096 by default.
+	MaxQueue int
+	// Window is how often it looks at what it has seen, 100 ms by default.
+	Window time.Duration
+	// Delay is the latency of the scheduler from which the limit is lowered, 20 ms
+	// by default.
+	Delay time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	def(&o.MinLimit, 1)
+	def(&o.MaxLimit, 1<<16)
+	def(&o.Limit, 1)
+	def(&o.MaxWait, 100*time.Millisecond)
+	def(&o.MaxQueue, 1<<12)
+	def(&o.Window, 100*time.Millisecond)
+	def(&o.Delay, 20*time.Millisecond)
+	o.Limit = max(o.MinLimit, min(o.Limit, o.MaxLimit))
+	return o
+}
+
+// minQueue is the least room in the queue: a single call that came in the wrong instant is
+// no reason to refuse.
+const minQueue = 4
+
+// Controller decides about the calls of one service on one instance.
+//
+// So many calls run as its limit allows. Those over it wait in a queue by their importance: a
+// full queue refuses its least important call, be it the one that comes or one that waits.
+// So the calls that run are the most important ones of those that came lately, at any load,
+// without a level that has to be found first. The limit is tuned to what the service can do.
+//
+// A call that needs not wait takes no lock, and neither does one that is refused because
+// the queue is full of better ones. All methods may be used from several goroutines.
+type Controller struct {
+	opts Options
+
+	// state is how many calls run, in the low half, and how many wait.
+	state  atomic.Uint64
+	limit  atomic.Uint32
+	bar    atomic.Uint32 // while the queue is full: what is not less than it is refused
+	cursor atomic.Uint32 // as advertised
+	seq    atomic.Uint64
+	ends   atomic.Int64 // when the window does
+	seen   counts
+	came   sample // of calls
+	shed   sample // of calls that upstreams have shed
+
+	mu       sync.Mutex
+	line     line
+	room     int
+	tuner    tuner
+	opener   opener
+	lastSeen figures
+	lastEnd  time.Duration
+}
+
+// NewController makes one whose first window begins at now.
+func NewController(opts Options, now time.Duration) *Controller {
+	opts = opts.withDefaults()
+	c := &Controller{opts: opts, room: max(minQueue, min(opts.Limit, opts.MaxQueue)), lastEnd: now}
+	c.limit.Store(uint32(opts.Limit))
+	c.bar.Store(math.MaxUint32)
+	c.cursor.Store(uint32(Open))
+	c.ends.Store(int64(now + opts.Window))
+	c.tuner = newTuner(opts)
+	c.opener = newOpener()
+	return c
+}
+
+const (
+	oneRuns  = 1
+	oneWaits = 1 << 32
+	running  = oneWaits - 1
+)
+
+// Enter brings a call at now. Admitted calls run; of one that is Full nothing is kept. One that Waits
+// is decided about later: by the Decided of a later call, its own Enter's included, or by Expire.
+// A Waiter's Until, where it is set, bounds its wait beside MaxWait; nil is a call that
+// cannot wait.
+func (c *Controller) Enter(p Priority, now time.Duration, w *Waiter) (Verdict, Decided) {
+	c.came.add(p, 1)
+	var told Decided
+	if int64(now) >= c.ends.Load() {
+		told = c.tick(now)
+	}
+	if c.enter() {
+		return Admitted, told
+	}
+	c.seen.held.Add(1)
+	if w == nil || uint32(p) >= c.bar.Load() {
+		c.seen.refused.Add(1)
+		return Full, told
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wait(p, now, w, told)
+}
+
+// enter takes a place without waiting.
+func (c *Controller) enter() bool {
+	limit := uint64(c.limit.Load())
+	for {
+		s := c.state.Load()
+		if s >= limit { // nobody waits below it, as running calls are the low half
+			return false
+		}
+		if c.state.CompareAndSwap(s, s+oneRuns) {
+			return true
+		}
+	}
+}
+
+// wait puts a call in the queue, under the lock.
+func (c *Controller) wait(p Priority, now time.Duration, w *Waiter, told Decided) (Verdict, Decided) {
+	until := now + c.opts.MaxWait
+	if w.Until > 0 {
+		until = min(until, w.Until)
+	}
+	if until <= now {
+		c.seen.refused.Add(1)
+		return Expired, told
+	}
+	*w = Waiter{Until: until, priority: p, arrived: now}
+	if c.line.len() >= c.room {
+		c.expire(now, &told)
+	}
+	if c.line.len() >= c.room {
+		least := c.line.peek(worst)
+		if least.priority <= p {
+			c.seen.refused.Add(1)
+			return Full, told
+		}
+		c.take(least)
+		c.seen.refused.Add(1)
+		told.add(least, Displaced)
+	}
+	c.line.push(w)
+	c.state.Add(oneWaits)
+	c.full()
+	// A place may have come free between the look at it and the lock.
+	c.admit(now, &told)
+	if w.at[best] == 0 && w.Verdict == Admitted {
+		return Admitted, without(told, w)
+	}
+	return Waits, told
+}
+
+// without takes a waiter out of those decided: its Enter tells it itself.
+func without(told Decided, w *Waiter) Decided {
+	var rest Decided
+	for x := told.Next(); x != nil; x = told.Next() {
+		if x != w {
+			rest.add(x, x.Verdict)
+		}
+	}
+	return rest
+}
+
+// take takes a waiter out of the queue.
+func (c *Controller) take(w *Waiter) {
+	c.line.remove(w)
+	c.state.Add(^uint64(oneWaits - 1))
+}
+
+// full notes which calls need not come to the lock.
+func (c *Controller) full() {
+	if c.line.len() < c.room {
+		c.bar.Store(math.MaxUint32)
+		return
+	}
+	c.bar.Store(uint32(c.line.peek(worst).priority))
+}
+
+// expire drops those at the less important end that have waited for too long.
+func (c *Controller) expire(now time.Duration, told *Decided) {
+	for w := c.line.peek(worst); w != nil && w.Until <= now; w = c.line.peek(worst) {
+		c.take(w)
+		c.seen.refused.Add(1)
+		told.add(w, Expired)
+	}
+}
+
+// admit lets those run for whom there is a place.
+func (c *Controller) admit(now time.Duration, told *Decided) {
+	limit := uint64(c.limit.Load())
+	for c.line.len() > 0 {
+		s := c.state.Load()
+		if s&running >= limit {
+			break
+		}
+		w := c.line.peek(best)
+		if w.Until <= now {
+			c.take(w)
+			c.seen.refused.Add(1)
+			told.add(w, Expired)
+			continue
+		}
+		if !c.state.CompareAndSwap(s, s+oneRuns-oneWaits) {
+			continue
+		}
+		c.line.remove(w)
+		c.seen.waited(w.Waited(now))
+		told.add(w, Admitted)
+	}
+	c.full()
+}
+
+// Leave ends a call at now that was admitted and has run for so long. Its place goes to one that waits.
+func (c *Controller) Leave(now, ran time.Duration) Decided {
+	c.seen.left(ran)
+	for {
+		s := c.state.Load()
+		if s >= oneWaits {
+			break
+		}
+		if c.state.CompareAndSwap(s, s-oneRuns) {
+			return Decided{}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var told Decided
+	c.state.Add(^uint64(oneRuns - 1))
+	c.admit(now, &told)
+	return told
+}
+
+// Expire takes a waiter out whose time is up or whose caller has gone, and tells whether
+// it was still in: if not, it has been decided about.
+func (c *Controller) Expire(w *Waiter) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.at[best] == 0 {
+		return false
+	}
+	c.take(w)
+	c.seen.refused.Add(1)
+	w.Verdict = Expired
+	c.full()
+	return true
+}
+
+// Learn counts what an upstream has shed.
+func (c *Controller) Learn(r Report) {
+	n := uint32(min(r.N, reportSample))
+	if n == 0 {
+		return
+	}
+	c.seen.shed.Add(int64(r.Shed))
+	left := r.Shed
+	for i := range n {
+		part := left / (n - i)
+		left -= part
+		c.shed.add(r.Sample[i], part)
+	}
+}
+
+// Advert is what it tells its upstreams.
+func (c *Controller) Advert() Advert {
+	for {
+		seq := c.seq.Load()
+		cursor := Priority(c.cursor.Load())
+		if c.seq.Load() == seq {
+			return Advert{Cursor: cursor, Seq: seq}
+		}
+	}
+}
+
+// State is what a Controller is at.
+type State struct {
+	Running, Waiting int
+	Limit, Room      int
+	Cursor           Priority
+}
+
+// State may be slightly out of step with itself.
+func (c *Controller) State() State {
+	s := c.state.Load()
+	c.mu.Lock()
+	room := c.room
+	c.mu.Unlock()
+	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Cursor: Priority(c.cursor.Load())}
+}

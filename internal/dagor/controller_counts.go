@@ -1,0 +1,149 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package dagor
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// counts are what a Controller counts. They only grow.
+type counts struct {
+	held, refused, shed atomic.Int64 // held: did not get in at once
+	done, ran           atomic.Int64
+	waits, waitSum      atomic.Int64
+	delay               atomic.Int64 // of the scheduler, + 1; 0: not known
+}
+
+func (c *counts) left(ran time.Duration) {
+	c.done.Add(1)
+	c.ran.Add(int64(ran))
+}
+
+func (c *counts) waited(d time.Duration) {
+	c.waits.Add(1)
+	c.waitSum.Add(int64(d))
+}
+
+// figures are what was counted in some time.
+type figures struct {
+	took                            time.Duration
+	came, held, refused, shed, done int64
+	ran                             time.Duration
+	waits                           int64
+	waitSum                         time.Duration
+}
+
+func (c *counts) figures() figures {
+	return figures{
+		held: c.held.Load(), refused: c.refused.Load(), shed: c.shed.Load(),
+		done: c.done.Load(), ran: time.Duration(c.ran.Load()),
+		waits: c.waits.Load(), waitSum: time.Duration(c.waitSum.Load()),
+	}
+}
+
+func (f figures) since(g figures) figures {
+	f.came -= g.came
+	f.held -= g.held
+	f.refused -= g.refused
+	f.shed -= g.shed
+	f.done -= g.done
+	f.ran -= g.ran
+	f.waits -= g.waits
+	f.waitSum -= g.waitSum
+	return f
+}
+
+func (f figures) plus(g figures) figures {
+	return figures{
+		took: f.took + g.took, came: f.came + g.came, held: f.held + g.held, refused: f.refused + g.refused, shed: f.shed + g.shed,
+		done: f.done + g.done, ran: f.ran + g.ran, waits: f.waits + g.waits, waitSum: f.waitSum + g.waitSum,
+	}
+}
+
+// rate is how many calls were done in a second.
+func (f figures) rate() float64 {
+	if f.took <= 0 {
+		return 0
+	}
+	return float64(f.done) / f.took.Seconds()
+}
+
+// latency is how long a call ran in the mean, in seconds.
+func (f figures) latency() float64 {
+	if f.done == 0 {
+		return 0
+	}
+	return f.ran.Seconds() / float64(f.done)
+}
+
+// running is how many calls ran in the mean.
+func (f figures) running() float64 {
+	if f.took <= 0 {
+		return 0
+	}
+	return f.ran.Seconds() / f.took.Seconds()
+}
+
+// pressed tells whether there was more to do than could be done: half of the calls did not
+// get in at once.
+func (f figures) pressed() bool { return 2*f.held >= f.came && f.held > 0 }
+
+// sampleSize is how many calls a sample remembers.
+const sampleSize = 1 << 11
+
+// sample has the priorities of the calls that came last, each with a weight.
+type sample struct {
+	n    atomic.Uint64
+	ring [sampleSize]atomic.Uint64
+}
+
+func (s *sample) add(p Priority, weight uint32) {
+	n := s.n.Add(1) - 1
+	s.ring[n%sampleSize].Store(uint64(p)<<32 | uint64(weight))
+}
+
+// since appends those that came after the first n.
+func (s *sample) since(n uint64, to []uint64) []uint64 {
+	end := s.n.Load()
+	if end-n > sampleSize {
+		n = end - sampleSize
+	}
+	for ; n < end; n++ {
+		to = append(to, s.ring[n%sampleSize].Load())
+	}
+	return to
+}
+
+// weight is the whole weight of what since has given.
+func weight(of []uint64) (sum uint64) {
+	for _, v := range of {
+		sum += v & (1<<32 - 1)
+	}
+	return sum
+}
+
+// cut sorts a sample and returns the cursor that so much weight of it passes at most.
+func cut(of []uint64, passing float64) Priority {
+	slices.Sort(of)
+	var sum float64
+	for _, v := range of {
+		if sum += float64(v & (1<<32 - 1)); sum > passing {
+			return Priority(v >> 32)
+		}
+	}
+	return Open
+}

@@ -1,0 +1,63 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package dagor
+
+import "time"
+
+// Scheduler tells how late the scheduler lately ran what could run, in the mean or at a
+// high percentile: /sched/latencies of runtime/metrics, say. A handler that needs a CPU
+// waits there, where a filter does not see it.
+func (c *Controller) Scheduler(delay time.Duration) { c.seen.delay.Store(int64(max(0, delay)) + 1) }
+
+// delay is what Scheduler told last, negative when nothing was.
+func (c *Controller) delay() time.Duration { return time.Duration(c.seen.delay.Load() - 1) }
+
+// tick ends a window at now, if none else does, and returns those whom a new limit lets run.
+func (c *Controller) tick(now time.Duration) (told Decided) {
+	if !c.mu.TryLock() {
+		return told // Whoever holds it may be about to; the next call comes by here, too.
+	}
+	defer c.mu.Unlock()
+	if int64(now) < c.ends.Load() {
+		return told
+	}
+	seen := c.seen.figures()
+	seen.came = int64(c.came.n.Load())
+	f := seen.since(c.lastSeen)
+	f.took = now - c.lastEnd
+	c.lastSeen, c.lastEnd = seen, now
+	c.ends.Store(int64(now + c.opts.Window))
+
+	limit := c.tuner.window(f, c.delay())
+	c.limit.Store(uint32(limit))
+	c.room = c.tuner.room()
+	c.trim(&told)
+	if cursor := c.opener.window(f, c.tuner.best, &c.came, &c.shed); cursor != Priority(c.cursor.Load()) {
+		c.cursor.Store(uint32(cursor))
+		c.seq.Add(1)
+	}
+	c.admit(now, &told)
+	return told
+}
+
+// trim drops those for whom there is no longer room.
+func (c *Controller) trim(told *Decided) {
+	for c.line.len() > c.room {
+		w := c.line.peek(worst)
+		c.take(w)
+		c.seen.refused.Add(1)
+		told.add(w, Displaced)
+	}
+}

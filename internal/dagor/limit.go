@@ -1,0 +1,353 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package dagor
+
+import (
+	"math"
+	"time"
+)
+
+// The tuner's figures.
+const (
+	// tunerSpare is how much the limit is above what keeps the service busy.
+	tunerSpare = 0.10
+	// A trial lowers the limit to the shallow share of it, or to the deep one while the
+	// latency of trials still falls.
+	tunerShallow, tunerDeep = 0.8, 0.6
+	// A trial lasts for this long, and until so many calls are done; tunerLong at most.
+	tunerTrial = 800 * time.Millisecond
+	tunerCalls = 200
+	tunerLong  = 5 * time.Second
+	// tunerFew are the calls without which nothing is judged.
+	tunerFew = 30
+	// tunerStep is the time between two looks at the limit.
+	tunerStep = time.Second
+	// Trials come this often at first, and this often in the end.
+	tunerOften, tunerRarely = 2 * time.Second, 30 * time.Second
+	// A latency of a trial that differs more than this from what is known is a new one, not chance.
+	tunerNew = 0.2
+	// What another trial weighs beside what is known: less where it was slower and calls
+	// waited for each other.
+	tunerWeight, tunerDoubt = 0.5, 0.25
+	// A trial that differs by no more than this confirms what is known.
+	tunerSure = 0.08
+	// A limit that has fallen to this share since the last trial asks for another.
+	tunerFallen = 0.9
+	// tunerQuiet is how many times the latency of trials is as good as no waiting.
+	tunerQuiet = 1.02
+	// A latency of so many times the usual one makes it look for more room. What a higher limit has to
+	// bring is more than the first share of what it could, and it does not bring the second.
+	tunerSlow             = 1.5
+	tunerWorth, tunerVain = 0.3, 0.6
+	// A scheduler that is late lowers the limit to the first at least, the second at most.
+	tunerLower, tunerLowest = 0.9, 0.5
+	// A new limit shows after so many latencies.
+	tunerDrains = 3.0
+	// tunerJump is how far the limit may get from that of the last trial without another.
+	tunerJump = 2.0
+	// tunerErrors are the standard errors of a rate that make a difference more than chance.
+	tunerErrors = 2.5
+)
+
+// What a tuner is doing.
+const (
+	tunerRuns = iota
+	tunerDown // a trial with less
+	tunerUp   // a trial with more
+)
+
+// tuner finds how many calls keep a service busy, without knowing what they need.
+//
+// By Little's law that is the rate at which they are done, times the latency that they have when
+// none waits for another. The rate is seen while there is more to do than can be done. The
+// latency is what trials are for: now and then, and as seldom as it proves to be right,
+// the limit is lowered for a moment. A latency that rises much while calls wait comes from a service that is
+// busy or one that waits for another service; whether twice the limit brings more tells which.
+type tuner struct {
+	opts  Options
+	limit int
+	best  float64 // calls a second at most, lately
+
+	phase  int
+	held   int           // the limit during a trial
+	drain  time.Duration // what is left until a new limit shows
+	run    figures       // since the last look
+	trial  figures
+	before figures // a trial
+	since  time.Duration
+	at     int // the limit of the last trial
+
+	alone   float64 // latency of calls that do not wait for each other, in seconds; 0: not known
+	usual   float64 // latency at any load
+	sure    int     // trials in a row that confirmed alone
+	deep    bool
+	slow    int // looks in a row that were
+	growing int // looks in a row that found no waiting
+}
+
+func newTuner(opts Options) tuner { return tuner{opts: opts, limit: opts.Limit} }
+
+// bound keeps a limit within the options.
+func (t *tuner) bound(limit float64) int {
+	return max(t.opts.MinLimit, int(min(math.Round(limit), float64(t.opts.MaxLimit))))
+}
+
+// room is how many calls may wait: those of half of the longest wait. The rest is for
+// the service's moods.
+func (t *tuner) room() int {
+	n := int(math.Ceil(t.best * t.opts.MaxWait.Seconds() / 2))
+	if t.best == 0 {
+		n = t.limit
+	}
+	return max(minQueue, min(n, t.opts.MaxQueue))
+}
+
+// window takes what was seen in a window and the scheduler's delay, negative where it is not
+// known, and returns the limit for the next one.
+func (t *tuner) window(f figures, delay time.Duration) int {
+	t.rate(f)
+	if t.opts.Fixed {
+		return t.limit
+	}
+	t.since += f.took
+	switch {
+	case t.drain > 0:
+		t.drain -= f.took
+	case delay > t.opts.Delay && f.done > 0:
+		t.lower(f, delay)
+	case t.phase == tunerRuns:
+		t.runs(f, delay)
+	default:
+		t.tries(f)
+	}
+	if t.phase == tunerRuns {
+		return t.limit
+	}
+	return t.held
+}
+
+// rate remembers how much could be done.
+func (t *tuner) rate(f figures) {
+	if f.done == 0 || t.phase == tunerDown {
+		return
+	}
+	switch rate := f.rate(); {
+	case f.pressed() && t.best > 0:
+		t.best += 0.1 * (rate - t.best)
+	case f.pressed() || rate > t.best && t.best > 0:
+		t.best = rate
+	}
+}
+
+// lower answers a run queue that is long: by Little's law the rate times the delay is how
+// many of those that run only wait for the scheduler.
+func (t *tuner) lower(f figures, delay time.Duration) {
+	n := min(float64(t.limit), f.running())
+	if t.phase == tunerDown {
+		n = min(n, float64(t.held))
+	}
+	useful := (n - f.rate()*delay.Seconds()) * (1 + tunerSpare)
+	t.limit = t.bound(max(tunerLowest*n, min(useful, tunerLower*n)))
+	t.begin(f.latency())
+	t.sure, t.growing = 0, 0
+}
+
+// begin goes back to work with a new limit, at a latency.
+func (t *tuner) begin(latency float64) {
+	t.phase, t.run, t.trial, t.slow = tunerRuns, figures{}, figures{}, 0
+	t.settle(latency)
+}
+
+// settle waits until a new limit shows.
+func (t *tuner) settle(latency float64) {
+	t.drain = max(t.opts.Window, time.Duration(tunerDrains*latency*float64(time.Second)))
+}
+
+// runs takes a window between trials.
+func (t *tuner) runs(f figures, delay time.Duration) {
+	t.run = t.run.plus(f)
+	if t.run.done < tunerFew && t.run.took < tunerStep {
+		return
+	}
+	latency := t.run.latency()
+	if t.usual > 0 && latency > tunerSlow*t.usual && t.run.pressed() {
+		if t.slow++; t.slow >= 2 && delay < t.opts.Delay/4 {
+			t.try(tunerUp, 2*float64(t.limit))
+			return
+		}
+	}
+	if t.run.took < tunerStep || t.run.done < tunerCalls && t.run.took < tunerLong {
+		return
+	}
+	t.slow = 0
+	t.look(latency)
+}
+
+// look decides what to do after some time between trials.
+func (t *tuner) look(latency float64) {
+	run := t.run
+	t.run = figures{}
+	if run.done < tunerFew {
+		return
+	}
+	if t.usual == 0 {
+		t.usual = latency
+	}
+	t.usual += tunerDoubt * (latency - t.usual)
+	if !run.pressed() {
+		t.growing = 0
+		if run.running() < tunerShallow*float64(t.limit) && (t.alone == 0 || latency < t.alone) {
+			t.alone = latency // nobody waited there
+		}
+		return
+	}
+	if t.alone > 0 {
+		t.steer(run, latency)
+	}
+	if t.due() {
+		t.before = run
+		share := tunerShallow
+		if t.deep || t.alone == 0 {
+			share = tunerDeep
+		}
+		n := math.Floor(share * float64(t.limit))
+		if int(n) < t.opts.MinLimit || n < 1 {
+			t.try(tunerUp, float64(t.limit+1))
+			return
+		}
+		t.try(tunerDown, n)
+	}
+}
+
+// due tells whether a trial is.
+func (t *tuner) due() bool {
+	limit, at := float64(t.limit), float64(t.at)
+	return t.alone == 0 || limit < tunerFallen*at || limit > tunerJump*at ||
+		t.since >= min(tunerOften<<min(t.sure, 8), tunerRarely)
+}
+
+// steer sets the limit by the rate and the latency of those alone.
+func (t *tuner) steer(run figures, latency float64) {
+	was := float64(t.limit)
+	if latency > tunerQuiet*t.alone {
+		t.growing = 0
+	} else {
+		t.growing++
+	}
+	target := t.target(run)
+	switch {
+	case t.growing > 1:
+		target = max(target, was+1, was*(1+tunerSpare*float64(min(t.growing, 4))))
+	case target < was:
+		target = (target + was) / 2
+	}
+	t.limit = t.bound(target)
+	if math.Abs(float64(t.limit)-was) > tunerSpare*was {
+		t.settle(latency)
+	}
+}
+
+// target is the limit by Little's law.
+func (t *tuner) target(run figures) float64 {
+	return (run.rate() + t.best) / 2 * t.alone * (1 + tunerSpare)
+}
+
+// try begins a trial.
+func (t *tuner) try(phase int, limit float64) {
+	if phase == tunerUp {
+		t.before = t.run
+	}
+	t.phase, t.held, t.trial = phase, t.bound(limit), figures{}
+	t.settle(t.before.latency())
+}
+
+// tries takes a window of a trial.
+func (t *tuner) tries(f figures) {
+	t.trial = t.trial.plus(f)
+	late := t.trial.took >= tunerLong
+	if t.phase == tunerUp {
+		t.judgeUp(late)
+		return
+	}
+	if late || t.trial.done >= tunerCalls && t.trial.took >= tunerTrial {
+		t.judgeDown()
+	}
+}
+
+// judgeUp keeps a higher limit that is worth it: what was slow waits for something else.
+func (t *tuner) judgeUp(late bool) {
+	if t.trial.done == 0 && !late {
+		return
+	}
+	// The logarithms of two rates differ by chance by no more than this.
+	chance := tunerErrors * math.Sqrt(1/max(1, float64(t.before.done))+1/max(1, float64(t.trial.done)))
+	grow := math.Log(float64(t.held) / float64(t.limit))
+	gain := math.Log(max(t.trial.rate(), 1e-9) / max(t.before.rate(), 1e-9))
+	calm := t.trial.done >= tunerCalls && !t.trial.pressed()
+	switch {
+	case calm || gain-tunerWorth*grow > chance:
+		t.limit = t.held
+		t.alone, t.usual, t.sure = 0, t.trial.latency(), 0
+		if !calm {
+			t.run = t.trial
+			t.at = t.limit
+			t.try(tunerUp, 2*float64(t.limit))
+			return
+		}
+	case late || tunerVain*grow-gain > chance:
+		t.usual = t.before.latency()
+	default:
+		return
+	}
+	t.at, t.since = t.limit, 0
+	t.begin(t.trial.latency())
+}
+
+// judgeDown learns the latency of calls that do not wait for each other.
+func (t *tuner) judgeDown() {
+	t.at, t.since = t.limit, 0
+	latency := t.trial.latency()
+	defer t.begin(latency)
+	if t.trial.done < tunerFew || !t.trial.pressed() {
+		return // the load has gone
+	}
+	// With less to wait for each other, do they take less time?
+	share := float64(t.held) / float64(t.limit)
+	waited := latency < (1+share)/2*t.before.latency()
+	was := t.deep
+	t.deep = false
+	switch known := t.alone; {
+	case known == 0 || latency < (1-tunerNew)*known:
+		t.alone, t.sure, t.deep = latency, 0, waited
+	case latency <= (1+tunerNew)*known:
+		weight := tunerWeight
+		if latency > known && waited {
+			weight = tunerDoubt
+		}
+		t.alone += weight * (latency - known)
+		if math.Abs(latency/known-1) <= tunerSure {
+			t.sure++
+		}
+	case !was:
+		t.sure, t.deep = 0, true // look closer
+	case !waited:
+		t.alone, t.sure = latency, 0
+	}
+	target := t.target(t.before)
+	if !t.deep {
+		target = (target + float64(t.limit)) / 2
+	}
+	t.limit = t.bound(target)
+}
