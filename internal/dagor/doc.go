@@ -19,6 +19,12 @@
 // service decides about each call; what it says about its state (an Advert) travels back on
 // replies, and the upstreams shed by it what would be refused anyway.
 //
+// A Labeller gives calls their Priority where they come in: a table has the business level,
+// the user level is drawn anew for each user every hour, and the rank of the task is drawn from
+// its id. An Upstream is what a caller knows of one instance and service: it sheds
+// by the Advert last heard, which it believes less and less when it hears no more,
+// probes with a few of the calls, and counts what it shed for a Report.
+//
 // The package reads no clock, starts no goroutine and holds no channel. Times are those of
 // one monotonic clock, counted from any origin.
 package dagor
