@@ -15,6 +15,8 @@
 package conf
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -127,6 +129,23 @@ func TestAProviderDeclaresItsGroup(t *testing.T) {
 	assert.Equal(t, map[string]string{"weir.group": "core|pay"}, declared("a.B", map[string]string{"weir.group": "core|pay"}))
 	assert.Empty(t, declared("a.None", nil))
 	assert.Equal(t, map[string]string{"weir.group": "none"}, declared("a.None", map[string]string{"weir.group": "none"}))
+}
+
+// What tells groups by hand tells the same as the pattern of the schema.
+func FuzzIsGroup(f *testing.F) {
+	pattern := regexp.MustCompile(groupPattern)
+	long := strings.Repeat("a", 64)
+	for _, text := range []string{
+		"", "core", "core|pay|vip", "|", "|core", "core|", "core||pay", "a|b|c|d|e|f|g|h", "a|b|c|d|e|f|g|h|i", long, long + "a",
+		strings.Repeat(long+"|", 7) + long, "core,pay", "core pay", " core", "core\n", "core\x00", "c\xf6re", "c\u00f6re", "CORE", "0", ".", "-", "_", "a/b", "a:b", "a{b", "a@b", "a[b", "a`b",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, want := isGroup(text), pattern.MatchString(text); got != want {
+			t.Fatalf("%q: %v, not %v", text, got, want)
+		}
+	})
 }
 
 func TestIsGroup(t *testing.T) {

@@ -14,10 +14,7 @@
 
 package conf
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 const (
 	groupName = "group"
@@ -30,6 +27,8 @@ const (
 
 	// groupPattern is the form of a group: up to eight levels.
 	groupPattern = `^[A-Za-z0-9._-]{1,64}(\|[A-Za-z0-9._-]{1,64}){0,7}$`
+	maxLevels    = 8
+	maxLevel     = 64 // letters
 
 	allowedGroupName  = "a name of 1 to 64 letters, digits, dots, underscores and hyphens, not true or false, or up to 8 of them parted by |, the widest first; or none"
 	allowedMatch      = "strict or fallback"
@@ -40,7 +39,26 @@ const (
 	allowedApplicants = "a list of application names, each of 1 to 64 letters, digits, dots, underscores and hyphens, not true or false; or none"
 )
 
-var isGroup = regexp.MustCompile(groupPattern).MatchString
+// isGroup tells whether a text has the form of groupPattern. It is asked for every call.
+func isGroup(s string) bool {
+	levels, letters := 1, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == GroupSeparator[0]:
+			if levels++; letters == 0 || levels > maxLevels {
+				return false
+			}
+			letters = 0
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+			if letters++; letters > maxLevel {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return letters > 0
+}
 
 // parseGroup reads a group. true and false would hardly be meant as one.
 func parseGroup(s string) (string, error) {

@@ -18,11 +18,11 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
@@ -41,10 +41,6 @@ const (
 	// maxMethods bounds the methods with a plan of their own: names come from the
 	// program, and by generic calls perhaps from elsewhere.
 	maxMethods = 1024
-	// maxGroups bounds the groups that are counted by themselves: names come with calls.
-	maxGroups = 64
-	// OtherGroups is the name of those that are not.
-	OtherGroups = "other"
 )
 
 // consumer is what the groups of one reference go by. It is safe for concurrent use.
@@ -55,7 +51,7 @@ type consumer struct {
 	name    string // of the service
 
 	plans  atomic.Pointer[plans]
-	counts atomic.Pointer[map[string]*counts]
+	counts atomic.Pointer[tally]
 	// newest is the list of providers that was met last.
 	newest atomic.Pointer[view]
 
@@ -80,9 +76,6 @@ type plan struct {
 	refusal  *guard.Refusal
 	prepared atomic.Pointer[nobody] // the refusal that was made last
 }
-
-// counts are how calls of a group were routed.
-type counts [tag.Results]atomic.Int64
 
 // consumers are those of all references, by number.
 var consumers weakmap.Map[uint64, consumer]
@@ -170,21 +163,20 @@ func (c *consumer) Mark(ctx context.Context, inv base.Invocation) {
 	if p.mode == conf.Off {
 		return
 	}
-	carried := inv.GetAttachmentInterface(AttachmentKey)
-	name, found := text(carried)
-	if found && name != "" {
-		if put, ok := inv.GetAttribute(markKey); ok && put == name {
-			name, found = "", false // the program uses the invocation again
-		}
+	carried := only(inv, inv.GetAttachmentInterface(AttachmentKey))
+	var name string
+	var found bool
+	if put, ok := inv.GetAttribute(markKey); !ok || put == nil || put != carried { // else the program uses the invocation again
+		name, found = text(carried)
 	}
 	if ctx != nil {
 		if set, ok := ctx.Value(contextKey{}).(string); ok {
 			name, found = set, true
-		} else if !found || name == "" {
+		} else if !found {
 			name, found = inContext(ctx)
 		}
 	}
-	if !found || name == "" {
+	if !found {
 		if p.name != "" {
 			inv.SetAttachment(AttachmentKey, p.group)
 			inv.SetAttribute(markKey, p.group)
@@ -192,49 +184,20 @@ func (c *consumer) Mark(ctx context.Context, inv base.Invocation) {
 		}
 		name = ""
 	}
-	carry(inv, carried, named(name))
+	carry(ctx, inv, carried, named(name))
 }
 
 // carry puts a group that is the call's own into its invocation, which has carried
 // another.
-func carry(inv base.Invocation, carried any, name string) {
-	if asText, same := carried.(string); asText != name || !same && carried != nil {
+func carry(ctx context.Context, inv base.Invocation, carried any, name string) {
+	asText, same := carried.(string)
+	switch {
+	case asText != name, !same && carried != nil:
 		inv.SetAttachment(AttachmentKey, name)
+	case carried == nil && ctx != nil && find(triple_protocol.ExtractFromOutgoingContext(ctx)) != nil:
+		inv.SetAttachment(AttachmentKey, name) // it goes out over the header
 	}
 	if put, ok := inv.GetAttribute(markKey); ok && put != nil {
 		inv.SetAttribute(markKey, nil) // of a former call
 	}
-}
-
-// count counts a call of a group.
-func (c *consumer) count(group string, r tag.Result) {
-	if m := c.counts.Load(); m != nil {
-		if n := (*m)[group]; n != nil {
-			n[r].Add(1)
-			return
-		}
-	}
-	c.counter(group)[r].Add(1)
-}
-
-func (c *consumer) counter(group string) *counts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next := map[string]*counts{}
-	if m := c.counts.Load(); m != nil {
-		if n := (*m)[group]; n != nil {
-			return n
-		}
-		if len(*m) >= maxGroups {
-			if n := (*m)[OtherGroups]; n != nil {
-				return n
-			}
-			group = OtherGroups
-		}
-		next = maps.Clone(*m)
-	}
-	n := &counts{}
-	next[strings.Clone(group)] = n // it may be a part of something large
-	c.counts.Store(&next)
-	return n
 }

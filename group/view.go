@@ -16,6 +16,7 @@ package group
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,10 @@ const (
 	// dubbo may have to connect to tell.
 	sampleEvery = time.Second
 )
+
+// Misnamed is the group of providers that say they are of something that no group can be
+// called. No call is of it: whoever wrote that did not mean them to be for everybody.
+const Misnamed = "(misnamed)"
 
 // view is a list of invokers, sorted by groups. dubbo makes the slice anew for every
 // call, so it is known by its elements. It is immutable but for the samples.
@@ -89,7 +94,15 @@ func groupOf(i base.Invoker) string {
 	if u == nil {
 		return "" // destroyed: the list will not come again
 	}
-	return named(u.GetParam(conf.GroupKey, ""))
+	own := strings.TrimSpace(u.GetParam(conf.GroupKey, ""))
+	if own == "" {
+		return ""
+	}
+	name, ok := word(own)
+	if !ok {
+		return Misnamed
+	}
+	return named(name)
 }
 
 // stale reports whether dubbo has destroyed one of the invokers, so that the list will

@@ -69,7 +69,7 @@ func steps(site guard.Site) []guard.Step {
 
 func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
 	if s.entry {
-		s.strip(c)
+		carried.Strip(c.Inv) // its attachments are those of the handler's context
 		if s.group == "" || len(s.callers) == 0 {
 			return guard.Permit{}, nil
 		}
@@ -90,12 +90,4 @@ func (s *stage) listed(c guard.Call) bool {
 	}
 	name, ok := s.site.Caller(c.Inv)
 	return ok && slices.Contains(s.callers, name)
-}
-
-// strip takes out of the call what it has brought from outside. Before the handler runs
-// nobody else has the invocation; its attachments are those of the handler's context.
-func (s *stage) strip(c guard.Call) {
-	if c.Inv.GetAttachmentInterface(carried.AttachmentKey) != nil {
-		delete(c.Inv.Attachments(), carried.AttachmentKey)
-	}
 }

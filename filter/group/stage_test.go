@@ -17,6 +17,7 @@ package group_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -107,6 +108,18 @@ func TestOtherGroupsAreRefused(t *testing.T) {
 			{"none", nil, group.ReasonNone},
 			{"the word none", of("none"), group.ReasonNone},
 			{"no text", of(5), group.ReasonNone},
+			{"in other letters, as the dubbo protocol keeps them", map[string]any{"Weir-Group": "core"}, ""},
+			{"the very name first", map[string]any{"Weir-Group": "core", carried.AttachmentKey: "noncore"}, group.ReasonOther},
+			{"a group in other letters", of("CORE"), group.ReasonOther},
+			{"two of them, as a proxy joins them", of("core,noncore"), group.ReasonNone},
+			{"blanks", of(" core"), group.ReasonNone},
+			{"a level of nothing", of("core|"), group.ReasonNone},
+			{"a zero byte", of("core\x00"), group.ReasonNone},
+			{"very long", of(strings.Repeat("core|", 1<<18)), group.ReasonNone},
+			{"the first of several", of([]string{"noncore", "core"}), group.ReasonOther},
+			{"no strings", of([]string{}), group.ReasonNone},
+			{"a map", of(map[string]string{"core": "core"}), group.ReasonNone},
+			{"bytes", of([]byte("core")), group.ReasonNone},
 			{"an application that is listed", map[string]any{"remote.application": "audit"}, ""},
 			{"the same, of another group", map[string]any{"remote.application": "audit", carried.AttachmentKey: "noncore"}, ""},
 			{"as Weir tells it", map[string]any{"weir-caller": "billing@" + s.service}, ""},
@@ -157,6 +170,11 @@ func TestAnEntryStrips(t *testing.T) {
 		s := serve(t, guard.ProviderFilter, nil, doc)
 		for _, value := range []any{"core", []string{"noncore"}, ""} {
 			assert.Empty(t, s.call(t, map[string]any{carried.AttachmentKey: value, "other": "stays"}))
+			assert.Equal(t, map[string]any{"other": "stays"}, s.saw, doc)
+			// The dubbo protocol keeps the case, and the next hop may be Triple, which does not.
+			assert.Empty(t, s.call(t, map[string]any{"Weir-Group": value, "WEIR-GROUP": value, carried.AttachmentKey: value, "other": "stays"}))
+			assert.Equal(t, map[string]any{"other": "stays"}, s.saw, doc)
+			assert.Empty(t, s.call(t, map[string]any{"Weir-Group": value, "other": "stays"}))
 			assert.Equal(t, map[string]any{"other": "stays"}, s.saw, doc)
 		}
 		assert.Empty(t, s.call(t, nil))
