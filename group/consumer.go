@@ -57,6 +57,7 @@ type consumer struct {
 
 	mu       sync.Mutex
 	refusals map[string]*guard.Refusal // guarded by mu: what calls of a method are refused by
+	looked   map[string]*looked        // guarded by mu: what is known of groups of providers
 }
 
 // plans are the plans of one version of the configuration. They are immutable.
@@ -84,7 +85,7 @@ type ownerKey struct{}
 
 func newConsumer(rt *guard.Runtime, service conf.ServiceKey, ref *retry.Reference) *consumer {
 	c := consumers.Get(ref.ID, func() *consumer {
-		return &consumer{runtime: rt, ref: ref, service: service, name: service.String(), refusals: map[string]*guard.Refusal{}}
+		return &consumer{runtime: rt, ref: ref, service: service, name: service.String(), refusals: map[string]*guard.Refusal{}, looked: map[string]*looked{}}
 	})
 	ref.Own(ownerKey{}, c)
 	return c
