@@ -22,6 +22,7 @@ import (
 	"strings"
 	"testing"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
@@ -32,6 +33,8 @@ import (
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/group"
 	"github.com/weir-go/weir/group/tag"
+	"github.com/weir-go/weir/internal/chain"
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // noGroups are texts that no group can be called.
@@ -195,4 +198,18 @@ func TestTheGroupsOfProvidersAreBounded(t *testing.T) {
 	runtime.KeepAlive(c)
 	assert.LessOrEqual(t, n, 64+16+3)
 	assert.Equal(t, [2]int64{301, 302}, [2]int64{sum, int64(known)})
+}
+
+// A group that is configured when references are there is told to come late for those.
+func TestAGroupThatComesLate(t *testing.T) {
+	lines := warnings(t)
+	rt := guard.NewRuntime()
+	u := common.NewURLWithOptions(common.WithProtocol("tri"), common.WithPath("group.Late"), common.WithInterface("group.Late"))
+	chain.NewProcessor(rt, func() error { return nil }).PostProcessReferenceConfig(u)
+	assert.Nil(t, retry.Of(u).Grouper)
+	for range 3 {
+		rt.Store.Set(conf.FromCode, "code", &conf.Config{Consumer: conf.Section{Policies: conf.Policies{Group: &conf.Group{Name: "core"}}}})
+	}
+	assert.Nil(t, retry.Of(u).Grouper)
+	require.Equal(t, 1, lines.FilterMessageSnippet("go by no groups until the next start").Len())
 }

@@ -16,6 +16,7 @@ package group
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/weir-go/weir/call"
@@ -60,11 +61,25 @@ func steps(site guard.Site) []guard.Step {
 		return nil
 	}
 	g := site.Policy.Group
+	moved(site)
 	reject := call.RejectError{Guard: Policy, Resource: call.Resource(site.Service, site.Method), Reason: ReasonOther}
 	s := &stage{site: site, group: g.Name, entry: g.Entry, callers: g.Callers, other: site.NewRefusal(reject, ErrOther)}
 	reject.Reason = ReasonNone
 	s.none = site.NewRefusal(reject, ErrOther)
 	return []guard.Step{{Policy: Policy, Rank: guard.RankGroup, Observe: g.Mode == conf.Observe, Take: s.take}}
+}
+
+// moved tells of a service whose group has changed since consumers were told of it. They
+// go by what they know, and this guard would refuse them.
+func moved(site guard.Site) {
+	known, ok := site.Declared(conf.GroupKey)
+	if known == conf.GroupNone {
+		known = ""
+	}
+	if now := site.Policy.Group.Name; ok && site.Method == call.AnyMethod && now != known {
+		site.Runtime().Warn(fmt.Sprintf("service=%s side=%s %s=%q has changed while the program runs: consumers know it as %q until it is exported again, and the guard goes by what is new",
+			site.Service, conf.Provider, conf.GroupKey, now, known))
+	}
 }
 
 func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {

@@ -164,6 +164,40 @@ func TestAChangeTakesHold(t *testing.T) {
 	assert.Equal(t, group.ReasonOther, s.call(t, of("core")))
 }
 
+// Consumers route by what was exported: a change of that is told.
+func TestAChangeIsToldWhereConsumersKnowBetter(t *testing.T) {
+	told := func(published, doc string) []string {
+		lines := warnings(t)
+		s := serve(t, guard.ProviderFilter, nil, "weir: {group: core}")
+		if published != "not looked at" {
+			declared := map[string]guard.Declared{}
+			if published != "" {
+				declared[conf.GroupKey] = guard.Declared{Value: published}
+			}
+			s.GetURL().SetAttribute(guard.DeclaredKey, declared)
+		}
+		assert.Empty(t, s.call(t, of("core")))
+		cfg, _, faults := conf.ParseYAML("test", []byte(doc))
+		require.Empty(t, faults)
+		s.rt.Store.Set(conf.FromCode, "test", cfg)
+		for range 3 {
+			s.call(t, of("core"))
+		}
+		var out []string
+		for _, l := range lines.All() {
+			_, text, _ := strings.Cut(l.Message, "weir.group=")
+			out = append(out, text)
+		}
+		return out
+	}
+	const text = ` has changed while the program runs: consumers know it as "core" until it is exported again, and the guard goes by what is new`
+	assert.Equal(t, []string{`"noncore"` + text}, told("core", "weir: {group: noncore}"))
+	assert.Empty(t, told("core", "weir: {group: {name: core, mode: enforce}}"))
+	assert.Empty(t, told("core", "weir: {group: {name: core}, provider: {services: {x.Y: {group: noncore}}}}"))
+	assert.Empty(t, told("not looked at", "weir: {group: noncore}"))
+	assert.Len(t, told("", "weir: {group: noncore}"), 2, "it was none, and is core, and noncore then")
+}
+
 // An entry strips what comes from outside, whatever the mode.
 func TestAnEntryStrips(t *testing.T) {
 	for _, doc := range []string{"weir: {group: {role: entry}}", "weir: {group: {name: core, role: entry, mode: enforce}}"} {
