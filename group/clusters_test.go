@@ -16,6 +16,7 @@ package group_test
 
 import (
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -27,7 +28,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/call"
+	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/group"
+	"github.com/weir-go/weir/group/tag"
 	"github.com/weir-go/weir/loadbalance"
 )
 
@@ -59,6 +62,12 @@ func TestRetriesOfALevel(t *testing.T) {
 		require.Error(t, c.call(ctx, nil))
 	}
 	assert.Equal(t, "bc", c.hit())
+	for _, s := range group.States(guard.Process()) {
+		if s.Service == c.service && s.Group == "core|pay|vip" {
+			assert.Equal(t, int64(20*6), s.Routed[tag.ByWider], "each try is routed by itself")
+		}
+	}
+	runtime.KeepAlive(c)
 }
 
 // Levels of which some are there: the deepest of them.
@@ -98,7 +107,7 @@ func TestGenericCalls(t *testing.T) {
 	for _, args := range [][]any{nil, {1}, {1, 2, 3}, {nil, nil, nil}} { // dubbo's own clusters panic on some
 		inv := invocation.NewRPCInvocation(constant.Generic, args, nil)
 		c.ref.Grouper.Mark(ctx, inv)
-		assert.Equal(t, c.invokers[:1], c.router(t).Route(c.invokers, c.url, inv), "%v", args)
+		assert.Equal(t, addresses(c.invokers[:1]), addresses(c.router(t).Route(c.invokers, c.url, inv)), "%v", args)
 	}
 }
 
@@ -199,8 +208,8 @@ func TestTwoReferences(t *testing.T) {
 	wg.Wait()
 	assert.Equal(t, [2]string{"a", "b"}, [2]string{a.hit(), b.hit()})
 	one, other := a.router(t), a.router(t)
-	assert.Equal(t, a.invokers[:1], one.Route(a.invokers, a.url, a.marked()))
-	assert.Equal(t, a.invokers[2:], other.Route(a.invokers[1:], a.url, a.marked()))
+	assert.Equal(t, addresses(a.invokers[:1]), addresses(one.Route(a.invokers, a.url, a.marked())))
+	assert.Equal(t, addresses(a.invokers[2:]), addresses(other.Route(a.invokers[1:], a.url, a.marked())))
 }
 
 // Lists come and go: nothing is kept of those that are gone.
@@ -233,4 +242,35 @@ func TestNothingIsKeptOfListsThatAreGone(t *testing.T) {
 	assert.True(t, enough())
 	runtime.KeepAlive(r)
 	runtime.KeepAlive(c)
+}
+
+// The only one of its group is not available: the call fails as one to it does. dubbo's
+// clusters panic when the only one of a list is not, and without groups there were others.
+func TestTheOnlyOneIsNotAvailable(t *testing.T) {
+	for _, cluster := range []string{"failover", "failfast", "failsafe", "failback", "forking", "broadcast", "available"} {
+		for _, balance := range []string{"weir-p2c", "random", "roundrobin"} {
+			for _, doc := range []string{"weir: {group: {name: core, match: strict}}", "weir: {group: 'core|pay'}", "weir: {group: {name: x, mode: observe}}", "weir: {group: {name: x, min-providers: 2}}"} {
+				configured(t, doc)
+				own := "core"
+				if strings.Contains(doc, "x") {
+					own = ""
+				}
+				c := refer(t, map[string]string{constant.ClusterKey: cluster, constant.LoadbalanceKey: balance, constant.RetriesKey: "1"}, "a:"+own, "b:noncore")
+				c.instances[0].down.Store(true)
+				c.instances[0].err = assert.AnError
+				for range 3 {
+					err := c.call(ctx, nil)
+					if cluster == "failsafe" || cluster == "failback" {
+						require.NoError(t, err, cluster)
+					} else {
+						require.ErrorIs(t, err, assert.AnError, "%s %s", cluster, doc)
+					}
+				}
+				require.Equal(t, "a", c.hit(), "%s %s %s", cluster, balance, doc)
+				c.instances[0].err = nil
+				require.NoError(t, c.call(ctx, nil))
+				require.Equal(t, "a", c.hit())
+			}
+		}
+	}
 }

@@ -26,6 +26,7 @@ import (
 
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/available"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/broadcast"
+	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failback"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failfast"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failover"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failsafe"
@@ -177,6 +178,15 @@ func (c *consumer) carried() []string {
 		if v, ok := i.got.Load().(string); ok && !slices.Contains(out, v) {
 			out = append(out, v)
 		}
+	}
+	return out
+}
+
+// addresses tell lists of invokers apart, also where one is wrapped.
+func addresses(list []base.Invoker) []string {
+	var out []string
+	for _, i := range list {
+		out = append(out, i.GetURL().Location)
 	}
 	return out
 }

@@ -94,11 +94,11 @@ func (r *router) Route(invokers []base.Invoker, u *common.URL, inv base.Invocati
 	c.count(group, group == p.name || v.list.Has(group), result)
 	switch {
 	case result != tag.None:
-		return members
+		return v.safe(members)
 	case p.mode == conf.Observe:
 		p.refusal.Refused(context.Background(), inv, true) // a router gets no context
 		members, _ = v.list.Select("", tag.Rule{UngroupedAny: true}, nil)
-		return members
+		return v.safe(members)
 	}
 	return p.nobody(c, group, v, v.invokers[0].GetURL())
 }

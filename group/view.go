@@ -45,6 +45,7 @@ type view struct {
 	// or registries, which route by themselves.
 	clusters  bool
 	remaining []remaining // of the groups by their index
+	alone     map[base.Invoker][]base.Invoker
 	available func(*tag.Group[base.Invoker]) int
 }
 
@@ -55,7 +56,7 @@ func (c *consumer) newView(invokers []base.Invoker) *view {
 	}
 	v.list = tag.New(v.invokers, groupOf)
 	v.remaining = c.lookedAt(v.list)
-	v.available = v.availableOf
+	v.available, v.alone = v.availableOf, v.lones()
 	c.newest.Store(v)
 	return v
 }
