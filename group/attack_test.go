@@ -213,3 +213,44 @@ func TestAGroupThatComesLate(t *testing.T) {
 	assert.Nil(t, retry.Of(u).Grouper)
 	require.Equal(t, 1, lines.FilterMessageSnippet("go by no groups until the next start").Len())
 }
+
+// Whatever a call comes with: it carries one attachment of that name when it goes on, which
+// is a group or nothing, and goes to a provider of it or to one without a group.
+func FuzzCarried(f *testing.F) {
+	for n, text := range append([]string{"core", "noncore", "none", "", "core|pay"}, noGroups[:12]...) {
+		f.Add(text, "noncore", uint8(n))
+	}
+	f.Add("0", " ", uint8(42)) // nothing, by a name in another case
+	store := guard.Process().Store
+	cfg, _, _ := conf.ParseYAML("test", []byte("weir: {group: core}"))
+	store.Set(conf.FromCode, "test", cfg)
+	f.Cleanup(func() { store.Set(conf.FromCode, "", nil) })
+	c := refer(f, nil, "a:core", "b:noncore", "c:")
+	f.Fuzz(func(t *testing.T, text, other string, how uint8) {
+		in := ctx
+		attachments := map[string]any{"x": "y"}
+		key := []string{group.AttachmentKey, "Weir-Group", "WEIR-GROUP", "weir-group "}[how%4]
+		attachments[key] = []any{text, []string{text, other}, []any{text}, 5, nil, []string(nil)}[how/4%6]
+		switch how / 24 % 4 {
+		case 1:
+			in = group.With(in, other)
+		case 2:
+			in = context.WithValue(in, constant.AttachmentKey, map[string]any{key: other})
+		case 3:
+			in = triple_protocol.NewOutgoingContext(in, http.Header{key: {other}})
+		}
+		inv := invocation.NewRPCInvocation("Get", nil, attachments)
+		require.NoError(t, c.invoke(in, inv))
+		require.Len(t, c.hit(), 1)
+		for k, v := range inv.Attachments() {
+			if !strings.EqualFold(k, group.AttachmentKey) {
+				continue
+			}
+			require.Equal(t, group.AttachmentKey, k)
+			own, ok := v.(string)
+			require.True(t, ok, "%T", v)
+			require.True(t, own == "" || conf.IsGroup(own), "%q", own)
+			require.Equal(t, own, group.Of(inv))
+		}
+	})
+}

@@ -101,9 +101,9 @@ func only(inv base.Invocation, value any) any {
 		return value
 	}
 	for key, v := range all {
-		if isKey(key) && key != AttachmentKey {
+		if isKey(key) && (key != AttachmentKey || v == nil) { // Triple fails on nothing
 			delete(all, key)
-			if value == nil {
+			if value == nil && v != nil {
 				value = v
 				all[AttachmentKey] = v
 			}

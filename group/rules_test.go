@@ -19,7 +19,6 @@ import (
 	"sync"
 	"testing"
 
-	"dubbo.apache.org/dubbo-go/v3/cluster/router"
 	dubbotag "dubbo.apache.org/dubbo-go/v3/cluster/router/tag"
 	env "dubbo.apache.org/dubbo-go/v3/common/config"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
@@ -169,7 +168,7 @@ func TestTheRouterComesLast(t *testing.T) {
 	c := refer(t, nil, "a:core")
 	theirs, err := dubbotag.NewTagPriorityRouter()
 	require.NoError(t, err)
-	var ours router.PriorityRouter = c.router(t)
+	ours := c.router(t)
 	assert.Greater(t, ours.Priority(), theirs.Priority())
 	assert.Nil(t, ours.URL())
 	ours.Notify(nil)
