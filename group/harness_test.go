@@ -50,7 +50,6 @@ import (
 	"github.com/weir-go/weir/group"
 	"github.com/weir-go/weir/internal/chain"
 	"github.com/weir-go/weir/internal/retry"
-	"github.com/weir-go/weir/loadbalance"
 )
 
 // instance is a provider as a consumer sees it.
@@ -98,7 +97,7 @@ func newConsumer(t testing.TB, params map[string]string) *consumer {
 	c := &consumer{service: fmt.Sprintf("group.Service%d", sequence.Add(1))}
 	c.url = common.NewURLWithOptions(
 		common.WithProtocol("tri"), common.WithPath(c.service), common.WithInterface(c.service), common.WithMethods([]string{"Get", "Put"}),
-		common.WithParamsValue(constant.LoadbalanceKey, loadbalance.TwoChoices),
+		common.WithParamsValue(constant.LoadbalanceKey, constant.LoadBalanceKeyRoundRobin), // each gets calls, however fast it is
 		common.WithParamsValue(constant.ClusterKey, "failover"),
 	)
 	for k, v := range params {
