@@ -16,6 +16,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/internal/dagor"
@@ -51,6 +52,12 @@ type Policy interface {
 	Done(s *Server, c *Call)
 	// Advert is what goes along with replies.
 	Advert() (dagor.Advert, bool)
+}
+
+// Order is a Policy that has a say in which of the calls that wait comes to a slot.
+type Order interface {
+	// Newest tells whether it is the one that came last; else it is the one that came first.
+	Newest(s *Server) bool
 }
 
 // Server serves calls.
@@ -119,7 +126,7 @@ func (s *Server) work(c *Call) {
 		s.busy--
 		// Before its end is told: who gets its place in the policy stands behind these.
 		for s.busy < s.Slots && s.queue.len() > 0 {
-			s.work(s.queue.pop())
+			s.work(s.next())
 		}
 		if s.Downstream > 0 {
 			s.After(exponential(s.chance, s.Downstream), func() { s.done(c) })
@@ -127,6 +134,14 @@ func (s *Server) work(c *Call) {
 		}
 		s.done(c)
 	})
+}
+
+// next takes the call out of the queue whose turn it is.
+func (s *Server) next() *Call {
+	if o, ok := s.Policy.(Order); ok && o.Newest(s) {
+		return s.queue.popLast()
+	}
+	return s.queue.pop()
 }
 
 func (s *Server) done(c *Call) {
@@ -171,4 +186,13 @@ func (r *ring) popLast() *Call {
 	r.calls[last] = nil
 	r.calls = r.calls[:last]
 	return c
+}
+
+// remove takes a call out, and tells whether it was in.
+func (r *ring) remove(c *Call) bool {
+	i := slices.Index(r.calls[r.head:], c)
+	if i >= 0 {
+		r.calls = slices.Delete(r.calls, r.head+i, r.head+i+1)
+	}
+	return i >= 0
 }
