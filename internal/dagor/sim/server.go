@@ -72,7 +72,7 @@ type Server struct {
 	Down bool
 
 	chance *rand.Rand
-	queue  ring
+	queue  ring[*Call]
 	kept   map[*dagor.Waiter]*Call
 	busy   int
 	debt   time.Duration
@@ -160,18 +160,19 @@ func (s *Server) leaves(c *Call)               { delete(s.kept, &c.waiter) }
 func (s *Server) waiter(w *dagor.Waiter) *Call { return s.kept[w] }
 
 // ring is a queue in order of arrival.
-type ring struct {
-	calls []*Call
+type ring[T comparable] struct {
+	calls []T
 	head  int
 }
 
-func (r *ring) len() int { return len(r.calls) - r.head }
+func (r *ring[T]) len() int { return len(r.calls) - r.head }
 
-func (r *ring) push(c *Call) { r.calls = append(r.calls, c) }
+func (r *ring[T]) push(c T) { r.calls = append(r.calls, c) }
 
-func (r *ring) pop() *Call {
+func (r *ring[T]) pop() T {
+	var none T
 	c := r.calls[r.head]
-	r.calls[r.head] = nil
+	r.calls[r.head] = none
 	if r.head++; r.head > 1024 && 2*r.head > len(r.calls) {
 		r.calls = append(r.calls[:0], r.calls[r.head:]...)
 		r.head = 0
@@ -180,16 +181,17 @@ func (r *ring) pop() *Call {
 }
 
 // popLast takes the newest.
-func (r *ring) popLast() *Call {
+func (r *ring[T]) popLast() T {
+	var none T
 	last := len(r.calls) - 1
 	c := r.calls[last]
-	r.calls[last] = nil
+	r.calls[last] = none
 	r.calls = r.calls[:last]
 	return c
 }
 
 // remove takes a call out, and tells whether it was in.
-func (r *ring) remove(c *Call) bool {
+func (r *ring[T]) remove(c T) bool {
 	i := slices.Index(r.calls[r.head:], c)
 	if i >= 0 {
 		r.calls = slices.Delete(r.calls, r.head+i, r.head+i+1)

@@ -212,7 +212,7 @@ func TestEventsAreInOrder(t *testing.T) {
 }
 
 func TestRing(t *testing.T) {
-	var r ring
+	var r ring[*Call]
 	var model, calls []*Call
 	chance := stream(1, 1)
 	for range 20_000 {
@@ -237,4 +237,30 @@ func TestRing(t *testing.T) {
 		require.Equal(t, len(model), r.len())
 	}
 	assert.NotEmpty(t, calls)
+}
+
+func TestEventsAgainstSorting(t *testing.T) {
+	w := &World{}
+	chance := stream(2, 3)
+	var last time.Duration
+	var left int
+	var some func()
+	some = func() {
+		left--
+		require.GreaterOrEqual(t, w.Now(), last)
+		last = w.Now()
+		for range chance.IntN(3) {
+			if w.Steps() < 20_000 {
+				left++
+				w.After(time.Duration(chance.IntN(50)), some)
+			}
+		}
+	}
+	for range 500 {
+		left++
+		w.At(time.Duration(chance.IntN(1000)), some)
+	}
+	w.Run(time.Hour)
+	assert.Zero(t, left)
+	assert.Greater(t, w.Steps(), uint64(1000))
 }
