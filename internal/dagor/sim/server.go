@@ -16,6 +16,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/internal/dagor"
@@ -53,6 +54,12 @@ type Policy interface {
 	Advert() (dagor.Advert, bool)
 }
 
+// Order is a Policy that has a say in which of the calls that wait comes to a slot.
+type Order interface {
+	// Newest tells whether it is the one that came last; else it is the one that came first.
+	Newest(s *Server) bool
+}
+
 // Server serves calls.
 type Server struct {
 	*World
@@ -67,7 +74,7 @@ type Server struct {
 	StalledUntil time.Duration
 
 	chance *rand.Rand
-	queue  ring
+	queue  ring[*Call]
 	busy   int
 	debt   time.Duration
 	life   int
@@ -78,7 +85,7 @@ type Server struct {
 func (s *Server) Restart(p Policy) {
 	s.Policy = p
 	s.life++
-	s.queue, s.busy, s.debt = ring{}, 0, 0
+	s.queue, s.busy, s.debt = ring[*Call]{}, 0, 0
 }
 
 // Accept lets a call past the policy.
@@ -133,7 +140,7 @@ func (s *Server) work(c *Call) {
 		s.busy--
 		// Before its end is told: who gets its place in the policy stands behind these.
 		for s.busy < s.Slots && s.queue.len() > 0 {
-			s.work(s.queue.pop())
+			s.work(s.next())
 		}
 		if s.Downstream > 0 {
 			s.After(s.Downstream, func() {
@@ -147,24 +154,33 @@ func (s *Server) work(c *Call) {
 	})
 }
 
+// next takes the call out of the queue whose turn it is.
+func (s *Server) next() *Call {
+	if o, ok := s.Policy.(Order); ok && o.Newest(s) {
+		return s.queue.popLast()
+	}
+	return s.queue.pop()
+}
+
 func (s *Server) done(c *Call) {
 	s.Done(s, c)
 	c.caller.answered(c, s)
 }
 
 // ring is a queue in order of arrival.
-type ring struct {
-	calls []*Call
+type ring[T comparable] struct {
+	calls []T
 	head  int
 }
 
-func (r *ring) len() int { return len(r.calls) - r.head }
+func (r *ring[T]) len() int { return len(r.calls) - r.head }
 
-func (r *ring) push(c *Call) { r.calls = append(r.calls, c) }
+func (r *ring[T]) push(c T) { r.calls = append(r.calls, c) }
 
-func (r *ring) pop() *Call {
+func (r *ring[T]) pop() T {
+	var none T
 	c := r.calls[r.head]
-	r.calls[r.head] = nil
+	r.calls[r.head] = none
 	if r.head++; r.head > 1024 && 2*r.head > len(r.calls) {
 		r.calls = append(r.calls[:0], r.calls[r.head:]...)
 		r.head = 0
@@ -173,10 +189,20 @@ func (r *ring) pop() *Call {
 }
 
 // popLast takes the newest.
-func (r *ring) popLast() *Call {
+func (r *ring[T]) popLast() T {
+	var none T
 	last := len(r.calls) - 1
 	c := r.calls[last]
-	r.calls[last] = nil
+	r.calls[last] = none
 	r.calls = r.calls[:last]
 	return c
+}
+
+// remove takes a call out, and tells whether it was in.
+func (r *ring[T]) remove(c T) bool {
+	i := slices.Index(r.calls[r.head:], c)
+	if i >= 0 {
+		r.calls = slices.Delete(r.calls, r.head+i, r.head+i+1)
+	}
+	return i >= 0
 }

@@ -24,7 +24,6 @@
 package sim
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"time"
 )
@@ -36,20 +35,49 @@ type event struct {
 	do    func()
 }
 
+// before tells whether e is done before f: of the same time, what was asked for first.
+func (e *event) before(f *event) bool {
+	return e.at < f.at || e.at == f.at && e.order < f.order
+}
+
+// events is a heap. It is not container/heap's, which allocates for each event.
 type events []event
 
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
+func (h *events) push(e event) {
+	*h = append(*h, e)
+	q := *h
+	i := len(q) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !e.before(&q[parent]) {
+			break
+		}
+		q[i] = q[parent]
+		i = parent
+	}
+	q[i] = e
 }
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = event{}
-	*e = (*e)[:last]
-	return x
+
+func (h *events) pop() event {
+	q := *h
+	first, last := q[0], len(q)-1
+	e := q[last]
+	q[last] = event{}
+	q = q[:last]
+	*h = q
+	for i := 0; last > 0; {
+		child := 2*i + 1
+		if child+1 < last && q[child+1].before(&q[child]) {
+			child++
+		}
+		if child >= last || !q[child].before(&e) {
+			q[i] = e
+			break
+		}
+		q[i] = q[child]
+		i = child
+	}
+	return first
 }
 
 // World is the clock of a run and what is to happen.
@@ -66,7 +94,7 @@ func (w *World) Now() time.Duration { return w.now }
 // At has something done at a time, or now if that is over.
 func (w *World) At(at time.Duration, do func()) {
 	w.order++
-	heap.Push(&w.events, event{at: max(at, w.now), order: w.order, do: do})
+	w.events.push(event{at: max(at, w.now), order: w.order, do: do})
 }
 
 // After has something done later.
@@ -75,7 +103,7 @@ func (w *World) After(d time.Duration, do func()) { w.At(w.now+d, do) }
 // Run lets time pass until end.
 func (w *World) Run(end time.Duration) {
 	for len(w.events) > 0 && w.events[0].at <= end {
-		e := heap.Pop(&w.events).(event)
+		e := w.events.pop()
 		w.now = e.at
 		w.steps++
 		e.do()
