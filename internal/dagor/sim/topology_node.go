@@ -134,7 +134,11 @@ func (n *node) arrive(c *rpc, report dagor.Report) {
 	n.came++
 	n.control.Learn(report)
 	c.waiter.Until = c.deadline
-	v, told := n.control.Enter(c.priority, n.now, &c.waiter)
+	v, told := n.control.Enter(c.priority, n.now)
+	n.tell(told)
+	if v == dagor.Waits {
+		v, told = n.control.Queue(c.priority, n.now, &c.waiter)
+	}
 	switch v {
 	case dagor.Admitted:
 		n.start(c)
