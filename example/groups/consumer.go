@@ -1,0 +1,199 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"dubbo.apache.org/dubbo-go/v3"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/example/internal/child"
+	"github.com/weir-go/weir/example/internal/greet"
+)
+
+// Commands that the driver gives to a consumer.
+const (
+	try  = "try"  // calls once -> the provider that answered, "" for an error
+	load = "load" // PHASE RATE MOST COUNT: makes calls from now on, see pace
+	calm = "calm" // makes no more
+	look = "look" // -> progress
+	tell = "tell" // -> []ask
+)
+
+// timeout is far more than a call takes, so that none is lost because a machine is slow.
+const timeout = 60 * time.Second
+
+// ask is a call as its caller sees it.
+type ask struct {
+	Phase    string
+	At, Took int64  // in microseconds: since 1970, when it was due; and from then to its end
+	By       string `json:",omitempty"` // who answered
+	Refused  string `json:",omitempty"` // by which guard, and its reason
+	Failed   string `json:",omitempty"` // any other error
+}
+
+// pace is how a consumer makes calls: so many a second, whatever becomes of them, but
+// with no more than so many under way. A call that has to wait for that is late, and the
+// wait counts.
+type pace struct {
+	rate, most int
+	count      int // of calls, 0 for no end
+}
+
+// progress is of the pace that a consumer has now.
+type progress struct {
+	Busy           bool // it makes calls, or has calls under way
+	Ended, Refused int  // calls
+}
+
+// consumer is the calls of a child process.
+type consumer struct {
+	do func(ctx context.Context) (by string, err error)
+
+	mu       sync.Mutex
+	asks     []ask    // guarded by mu
+	progress progress // guarded by mu
+	halt     func()   // guarded by mu: ends what load began
+}
+
+// call makes a call that is due.
+func (c *consumer) call(phase string, due time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	by, err := c.do(ctx)
+	cancel()
+	a := ask{Phase: phase, At: due.UnixMicro(), Took: time.Since(due).Microseconds(), By: by}
+	if r, ok := weir.AsRejected(err); ok {
+		a.Refused = r.Guard + " " + r.Reason
+	} else if err != nil {
+		a.Failed = err.Error()
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asks = append(c.asks, a)
+	c.progress.Ended++
+	if a.Refused != "" {
+		c.progress.Refused++
+	}
+}
+
+// start makes calls until it has made all, or ctx ends.
+func (c *consumer) start(ctx context.Context, phase string, p pace) {
+	var all sync.WaitGroup
+	slots := make(chan struct{}, p.most)
+	begin := time.Now()
+	for n := 0; p.count == 0 || n < p.count; n++ {
+		due := begin.Add(time.Duration(n) * time.Second / time.Duration(p.rate))
+		if sleep(ctx, time.Until(due)) != nil {
+			break
+		}
+		select {
+		case slots <- struct{}{}:
+			all.Go(func() {
+				defer func() { <-slots }()
+				c.call(phase, due)
+			})
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	all.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.progress.Busy = false
+}
+
+// runConsumer is a child process. It calls as it is told until the driver goes away.
+func runConsumer(args []string, in io.Reader) error {
+	if len(args) != 1 {
+		return fmt.Errorf("arguments %q: want CONFIG", args)
+	}
+	answers := child.Answers()
+	stub := &greet.GreetServiceImpl{}
+	greet.SetConsumerGreetService(stub)
+	c := &consumer{halt: func() {}, do: func(ctx context.Context) (string, error) {
+		reply, err := stub.SayHello(ctx, &greet.GreetRequest{Name: "you"})
+		return reply.GetGreeting(), err
+	}}
+	if err := dubbo.Load(dubbo.WithPath(args[0])); err != nil {
+		return fmt.Errorf("load %s: %w", args[0], err)
+	}
+	return child.Serve(in, answers, c.obey)
+}
+
+func (c *consumer) obey(command string, args []string) (any, error) {
+	switch command {
+	case try:
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		by, _ := c.do(ctx) // there may be no provider yet
+		return by, nil
+	case load:
+		return struct{}{}, c.load(args)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch command {
+	case calm:
+		c.halt()
+		return struct{}{}, nil
+	case look:
+		return c.progress, nil
+	case tell:
+		return c.asks, nil
+	}
+	return nil, errors.New("not a command: " + command)
+}
+
+func (c *consumer) load(args []string) error {
+	const words = 4
+	if len(args) != words {
+		return fmt.Errorf("%q: want PHASE RATE MOST COUNT", args)
+	}
+	var numbers [words - 1]int
+	for i, word := range args[1:] {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return err
+		}
+		numbers[i] = n
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.halt, c.progress = cancel, progress{Busy: true}
+	go c.start(ctx, args[0], pace{rate: numbers[0], most: numbers[1], count: numbers[2]})
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
