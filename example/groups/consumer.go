@@ -33,7 +33,8 @@ import (
 // Commands that the driver gives to a consumer.
 const (
 	try  = "try"  // calls once -> the provider that answered, "" for an error
-	load = "load" // PHASE RATE MOST COUNT: makes calls from now on, see pace
+	load = "load" // PHASE RATE MOST: makes calls from now on, see pace
+	turn = "turn" // PHASE: they are of another one from now on
 	calm = "calm" // makes no more
 	look = "look" // -> progress
 	tell = "tell" // -> []ask
@@ -54,12 +55,9 @@ type ask struct {
 // pace is how a consumer makes calls: so many a second, whatever becomes of them, but
 // with no more than so many under way. A call that has to wait for that is late, and the
 // wait counts.
-type pace struct {
-	rate, most int
-	count      int // of calls, 0 for no end
-}
+type pace struct{ rate, most int }
 
-// progress is of the pace that a consumer has now.
+// progress is what a consumer has done since it was told to load.
 type progress struct {
 	Busy           bool // it makes calls, or has calls under way
 	Ended, Refused int  // calls
@@ -70,6 +68,7 @@ type consumer struct {
 	do func(ctx context.Context) (by string, err error)
 
 	mu       sync.Mutex
+	phase    string   // guarded by mu
 	asks     []ask    // guarded by mu
 	progress progress // guarded by mu
 	halt     func()   // guarded by mu: ends what load began
@@ -96,26 +95,24 @@ func (c *consumer) call(phase string, due time.Time) {
 	}
 }
 
-// start makes calls until it has made all, or ctx ends.
-func (c *consumer) start(ctx context.Context, phase string, p pace) {
+// start makes calls until ctx ends, and returns when they have ended.
+func (c *consumer) start(ctx context.Context, p pace) {
 	var all sync.WaitGroup
 	slots := make(chan struct{}, p.most)
 	begin := time.Now()
-	for n := 0; p.count == 0 || n < p.count; n++ {
+	for n := 0; ; n++ {
 		due := begin.Add(time.Duration(n) * time.Second / time.Duration(p.rate))
 		if sleep(ctx, time.Until(due)) != nil {
 			break
 		}
-		select {
-		case slots <- struct{}{}:
-			all.Go(func() {
-				defer func() { <-slots }()
-				c.call(phase, due)
-			})
-			continue
-		case <-ctx.Done():
-		}
-		break
+		slots <- struct{}{}
+		c.mu.Lock()
+		phase := c.phase
+		c.mu.Unlock()
+		all.Go(func() {
+			c.call(phase, due)
+			<-slots
+		})
 	}
 	all.Wait()
 	c.mu.Lock()
@@ -150,6 +147,8 @@ func (c *consumer) obey(command string, args []string) (any, error) {
 		return by, nil
 	case load:
 		return struct{}{}, c.load(args)
+	case turn:
+		return struct{}{}, c.turn(args)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,23 +165,32 @@ func (c *consumer) obey(command string, args []string) (any, error) {
 }
 
 func (c *consumer) load(args []string) error {
-	const words = 4
-	if len(args) != words {
-		return fmt.Errorf("%q: want PHASE RATE MOST COUNT", args)
+	if len(args) != 3 {
+		return fmt.Errorf("%q: want PHASE RATE MOST", args)
 	}
-	var numbers [words - 1]int
-	for i, word := range args[1:] {
-		n, err := strconv.Atoi(word)
-		if err != nil {
-			return err
-		}
-		numbers[i] = n
+	rate, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	most, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.halt, c.progress = cancel, progress{Busy: true}
-	go c.start(ctx, args[0], pace{rate: numbers[0], most: numbers[1], count: numbers[2]})
+	c.phase, c.halt, c.progress = args[0], cancel, progress{Busy: true}
+	go c.start(ctx, pace{rate: rate, most: most})
+	return nil
+}
+
+func (c *consumer) turn(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%q: want PHASE", args)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.phase = args[0]
 	return nil
 }
 

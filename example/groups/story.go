@@ -72,7 +72,7 @@ func (w way) providers(group string) (names []string) {
 // for those of others.
 var usual = pace{rate: 20, most: 4}
 
-// coreCalls is how many calls of core there are in a phase.
+// coreCalls is how many calls of core there are in a phase at least.
 const coreCalls = 60
 
 // flood is ten times what the two providers of non-core can do.
@@ -106,10 +106,16 @@ func (s *story) tell(ctx context.Context) (tale, error) {
 	if err := s.open(ctx); err != nil {
 		return s.tale, err
 	}
+	if err := s.load(ctx, core, before, usual); err != nil {
+		return s.tale, err
+	}
 	for _, title := range phases {
 		if err := s.phase(ctx, title); err != nil {
 			return s.tale, fmt.Errorf("%s, %s the flood: %w", s.way, title, err)
 		}
+	}
+	if err := s.calm(ctx, core); err != nil {
+		return s.tale, err
 	}
 	for group, c := range s.consumers {
 		var asks []ask
@@ -166,10 +172,13 @@ func (s *story) known(ctx context.Context, group string) error {
 	return err
 }
 
-// phase lasts as long as core takes for its calls. That of the flood begins when there is
-// one, and it ends when what is left of it has run off.
+// phase lasts until core has made its calls; that of the flood, until it has made them once
+// there is one. What non-core has under way then ends before the next phase.
 func (s *story) phase(ctx context.Context, title string) error {
 	p := phase{title: title, from: time.Now()}
+	if err := s.consumers[core].Ask(ctx, nil, turn, title); err != nil {
+		return err
+	}
 	pace := usual
 	if title == during {
 		pace = flood
@@ -182,24 +191,31 @@ func (s *story) phase(ctx context.Context, title string) error {
 			return err
 		}
 	}
-	steady := usual
-	steady.count = coreCalls
-	if err := s.load(ctx, core, title, steady); err != nil {
+	var at progress
+	if err := s.consumers[core].Ask(ctx, &at, look); err != nil {
 		return err
 	}
-	if err := s.until(ctx, core, func(p progress) bool { return !p.Busy }); err != nil {
+	// Those that were under way are of the phase before.
+	want := at.Ended + usual.most + coreCalls
+	if err := s.until(ctx, core, func(p progress) bool { return p.Ended >= want }); err != nil {
 		return err
 	}
-	if err := s.consumers[noncore].Ask(ctx, nil, calm); err != nil {
-		return err
-	}
+	err := s.calm(ctx, noncore)
 	p.to = time.Now()
 	s.tale.phases = append(s.tale.phases, p)
-	return s.until(ctx, noncore, func(p progress) bool { return !p.Busy })
+	return err
+}
+
+// calm ends the calls of a consumer, and returns when none is under way.
+func (s *story) calm(ctx context.Context, group string) error {
+	if err := s.consumers[group].Ask(ctx, nil, calm); err != nil {
+		return err
+	}
+	return s.until(ctx, group, func(p progress) bool { return !p.Busy })
 }
 
 func (s *story) load(ctx context.Context, group, title string, p pace) error {
-	return s.consumers[group].Ask(ctx, nil, load, title, strconv.Itoa(p.rate), strconv.Itoa(p.most), strconv.Itoa(p.count))
+	return s.consumers[group].Ask(ctx, nil, load, title, strconv.Itoa(p.rate), strconv.Itoa(p.most))
 }
 
 // until looks at a consumer until it is there.
