@@ -34,7 +34,7 @@ func (t tale) check() error {
 	for _, phase := range phases {
 		c, n := t.sum(core, phase), t.sum(noncore, phase)
 		f.unless(c.calls >= coreCalls, "%s: %d core calls, want %d at least", phase, c.calls, coreCalls)
-		f.kept(t, phase, core, c)
+		f.kept(phase, core, c)
 		f.apart(t, phase, core, c)
 		f.apart(t, phase, noncore, n)
 		if phase == during {
@@ -46,7 +46,12 @@ func (t tale) check() error {
 			continue
 		}
 		f.unless(n.calls > 0, "%s: no non-core calls", phase)
-		f.kept(t, phase, noncore, n)
+		f.kept(phase, noncore, n)
+	}
+	if t.way == byTag {
+		s := sumOf(t.strays, "")
+		f.unless(s.calls == strays && s.refused["group no-group"] == strays,
+			"the providers refused %v of %d calls without a group, want all %d", s.refused, s.calls, strays)
 	}
 	return f.err()
 }
@@ -63,7 +68,7 @@ func (f *faults) unless(ok bool, format string, args ...any) {
 }
 
 // kept wants every call of a group to be answered.
-func (f *faults) kept(t tale, phase, group string, s sum) {
+func (f *faults) kept(phase, group string, s sum) {
 	f.unless(s.refusals() == 0, "%s: %d of %d %s calls were refused: %v", phase, s.refusals(), s.calls, group, s.refused)
 	f.unless(s.failures() == 0, "%s: %d of %d %s calls failed: %v", phase, s.failures(), s.calls, group, s.failed)
 	f.unless(s.answered == s.calls, "%s: %d of %d %s calls were answered", phase, s.answered, s.calls, group)

@@ -32,7 +32,7 @@ import (
 
 // Commands that the driver gives to a consumer.
 const (
-	try  = "try"  // calls once -> the provider that answered, "" for an error
+	try  = "try"  // calls once -> ask
 	load = "load" // PHASE RATE MOST: makes calls from now on, see pace
 	turn = "turn" // PHASE: they are of another one from now on
 	calm = "calm" // makes no more
@@ -74,17 +74,25 @@ type consumer struct {
 	halt     func()   // guarded by mu: ends what load began
 }
 
-// call makes a call that is due.
-func (c *consumer) call(phase string, due time.Time) {
+// once makes a call.
+func (c *consumer) once() (a ask) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
 	by, err := c.do(ctx)
-	cancel()
-	a := ask{Phase: phase, At: due.UnixMicro(), Took: time.Since(due).Microseconds(), By: by}
 	if r, ok := weir.AsRejected(err); ok {
 		a.Refused = r.Guard + " " + r.Reason
 	} else if err != nil {
 		a.Failed = err.Error()
+	} else {
+		a.By = by
 	}
+	return a
+}
+
+// call makes a call that is due.
+func (c *consumer) call(phase string, due time.Time) {
+	a := c.once()
+	a.Phase, a.At, a.Took = phase, due.UnixMicro(), time.Since(due).Microseconds()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,10 +149,7 @@ func runConsumer(args []string, in io.Reader) error {
 func (c *consumer) obey(command string, args []string) (any, error) {
 	switch command {
 	case try:
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		by, _ := c.do(ctx) // there may be no provider yet
-		return by, nil
+		return c.once(), nil
 	case load:
 		return struct{}{}, c.load(args)
 	case turn:

@@ -27,9 +27,9 @@ import (
 	"github.com/weir-go/weir/example/internal/greet"
 )
 
-// takes is how long a provider takes for an answer. With executes: 5 in provider.yaml it
-// can do 50 calls in a second.
-const takes = 100 * time.Millisecond
+// takes is how long a provider takes for an answer. With executes: 6 in provider.yaml it
+// can do 30 calls in a second.
+const takes = 200 * time.Millisecond
 
 // registered is a command of the driver's to a provider, which answers it once it has
 // registered.

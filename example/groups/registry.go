@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -58,7 +59,9 @@ type registry interface {
 type etcd struct {
 	server *embed.Etcd
 	dir    string
-	places map[string]*proxy
+
+	mu      sync.Mutex
+	proxies map[string]*proxy // guarded by mu
 }
 
 // startEtcd starts one on free ports of the loopback interface, which keeps its data in a
@@ -76,7 +79,7 @@ func startEtcd(log string) (*etcd, error) {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.LogLevel, c.LogOutputs = "error", []string{log}
 	c.UnsafeNoFsync = true // the data is of no use afterwards
-	e := &etcd{dir: dir, places: map[string]*proxy{}}
+	e := &etcd{dir: dir, proxies: map[string]*proxy{}}
 	if e.server, err = embed.StartEtcd(c); err != nil {
 		e.stop()
 		return nil, fmt.Errorf("start etcd: %w", err)
@@ -97,19 +100,23 @@ func (e *etcd) place(name string) (place, error) {
 	if name == "" {
 		return at, nil
 	}
-	if e.places[name] == nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.proxies[name] == nil {
 		p, err := startProxy(at.address, name+"/")
 		if err != nil {
 			return place{}, fmt.Errorf("start the proxy of %s: %w", name, err)
 		}
-		e.places[name] = p
+		e.proxies[name] = p
 	}
-	at.address = e.places[name].address
+	at.address = e.proxies[name].address
 	return at, nil
 }
 
 func (e *etcd) stop() {
-	for _, p := range e.places {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.proxies {
 		p.stop()
 	}
 	if e.server != nil {

@@ -129,7 +129,7 @@ func (s *stage) provide(ctx context.Context, w way, group, name string) error {
 	return nil
 }
 
-// consume starts a consumer of a group.
+// consume starts a consumer of a group, "" for none.
 func (s *stage) consume(ctx context.Context, w way, group string) (*child.Process, error) {
 	return s.start(ctx, w, group, "consumer", map[string]string{})
 }
@@ -151,7 +151,7 @@ func (s *stage) start(ctx context.Context, w way, group, kind string, keys map[s
 	// A ZooKeeper lists providers for some seconds after they were ended.
 	keys["run"] = strconv.Itoa(os.Getpid()) + "." + strconv.Itoa(int(w))
 	files := []string{kind}
-	if w == byTag {
+	if w == byTag && group != "" {
 		files = append(files, "tag-"+group)
 	}
 	config, err := s.writeConfig(files, keys)

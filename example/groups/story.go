@@ -70,13 +70,16 @@ func (w way) providers(group string) (names []string) {
 // usual is the pace of both groups. Fewer calls are under way than one provider admits, so
 // that none is refused however the calls are shared out, on a machine however slow: but
 // for those of others.
-var usual = pace{rate: 20, most: 4}
+var usual = pace{rate: 15, most: 5}
+
+// strays is how many calls there are of a consumer that has no group.
+const strays = 20
 
 // coreCalls is how many calls of core there are in a phase at least.
-const coreCalls = 60
+const coreCalls = 45
 
 // flood is ten times what the two providers of non-core can do.
-var flood = pace{rate: 10 * instances * 50, most: 400}
+var flood = pace{rate: 10 * instances * 30, most: 400}
 
 const (
 	knownWithin = 20 * time.Second // a consumer to hear of its providers
@@ -116,6 +119,11 @@ func (s *story) tell(ctx context.Context) (tale, error) {
 	}
 	if err := s.calm(ctx, core); err != nil {
 		return s.tale, err
+	}
+	if s.way == byTag {
+		if err := s.send(ctx); err != nil {
+			return s.tale, err
+		}
 	}
 	for group, c := range s.consumers {
 		var asks []ask
@@ -159,15 +167,40 @@ func (s *story) known(ctx context.Context, group string) error {
 		missing[name] = true
 	}
 	ok, err := child.Poll(ctx, time.Now().Add(knownWithin), func() (bool, error) {
-		var by string
-		if err := s.consumers[group].Ask(ctx, &by, try); err != nil {
+		var a ask // an error, as long as it has heard of none
+		if err := s.consumers[group].Ask(ctx, &a, try); err != nil {
 			return false, err
 		}
-		delete(missing, by)
+		delete(missing, a.By)
 		return len(missing) == 0, nil
 	})
 	if err == nil && !ok {
 		err = fmt.Errorf("%s: no answer from %v to %s within %s", s.way, missing, group, knownWithin)
+	}
+	return err
+}
+
+// send has a consumer call whose configuration lacks the group: nothing keeps its calls from
+// any provider but the providers.
+func (s *story) send(ctx context.Context) error {
+	c, err := s.consume(ctx, s.way, "")
+	if err != nil {
+		return err
+	}
+	ok, err := child.Poll(ctx, time.Now().Add(knownWithin), func() (bool, error) {
+		var a ask
+		err := c.Ask(ctx, &a, try)
+		return a.Failed == "", err
+	})
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: no provider for the one without a group within %s", s.way, knownWithin)
+	}
+	for range strays {
+		var a ask
+		if err == nil {
+			err = c.Ask(ctx, &a, try)
+		}
+		s.tale.strays = append(s.tale.strays, a)
 	}
 	return err
 }

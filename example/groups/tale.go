@@ -28,6 +28,7 @@ type tale struct {
 	way    way
 	phases []phase
 	asks   map[string][]ask // by group
+	strays []ask            // of the one without a group
 }
 
 // sum is what became of a group's calls in a phase.
@@ -51,9 +52,13 @@ func total(counts map[string]int) (n int) {
 
 // sum counts the calls of a phase.
 func (t tale) sum(group, phase string) sum {
+	return sumOf(t.asks[group], phase)
+}
+
+func sumOf(asks []ask, phase string) sum {
 	s := sum{refused: map[string]int{}, failed: map[string]int{}, by: map[string]int{}}
 	var took []int64
-	for _, a := range t.asks[group] {
+	for _, a := range asks {
 		if a.Phase != phase {
 			continue
 		}
@@ -97,6 +102,10 @@ func (t tale) print(out io.Writer) {
 			}
 		}
 	}
+	if len(t.strays) > 0 {
+		s := sumOf(t.strays, "")
+		fmt.Fprintf(out, "  a consumer without a group: %d calls, %d answered, %d refused: %s\n", s.calls, s.answered, s.refusals(), s.remark())
+	}
 }
 
 func (s sum) remark() string {
@@ -104,8 +113,10 @@ func (s sum) remark() string {
 	for _, why := range slices.Sorted(maps.Keys(s.refused)) {
 		out = append(out, why)
 	}
-	who := strings.Join(slices.Sorted(maps.Keys(s.by)), " ")
-	return strings.Join(append(out, who), "; ")
+	if len(s.by) > 0 {
+		out = append(out, strings.Join(slices.Sorted(maps.Keys(s.by)), " "))
+	}
+	return strings.Join(out, "; ")
 }
 
 // short is a duration for people.
