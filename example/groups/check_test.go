@@ -16,6 +16,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -26,9 +27,10 @@ import (
 
 func TestMain(m *testing.M) {
 	// The children that a test starts are this program.
-	if err, ok := asChild(); ok {
+	if child, err := asChild(); child {
 		if err != nil {
-			panic(err)
+			fmt.Fprintln(os.Stderr, "groups:", err)
+			os.Exit(1)
 		}
 		return
 	}

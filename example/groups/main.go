@@ -27,8 +27,8 @@ import (
 )
 
 func main() {
-	err, ok := asChild()
-	if !ok {
+	child, err := asChild()
+	if !child {
 		err = drive()
 	}
 	if err != nil {
@@ -38,17 +38,17 @@ func main() {
 }
 
 // asChild is this process if it is a child of another.
-func asChild() (err error, ok bool) {
+func asChild() (bool, error) {
 	if len(os.Args) < 2 {
-		return nil, false
+		return false, nil
 	}
 	switch as, args := os.Args[1], os.Args[2:]; as {
 	case "provider":
-		return runProvider(args, os.Stdin), true
+		return true, runProvider(args, os.Stdin)
 	case "consumer":
-		return runConsumer(args, os.Stdin), true
+		return true, runConsumer(args, os.Stdin)
 	}
-	return nil, false
+	return false, nil
 }
 
 func drive() error {

@@ -109,10 +109,7 @@ func (t tale) print(out io.Writer) {
 }
 
 func (s sum) remark() string {
-	var out []string
-	for _, why := range slices.Sorted(maps.Keys(s.refused)) {
-		out = append(out, why)
-	}
+	out := slices.Sorted(maps.Keys(s.refused))
 	if len(s.by) > 0 {
 		out = append(out, strings.Join(slices.Sorted(maps.Keys(s.by)), " "))
 	}
