@@ -91,14 +91,14 @@ func TestCheck(t *testing.T) {
 		change func(*tale)
 		want   string
 	}{
-		"one core call refused in the flood": {func(t *tale) { t.change(core, during, 1, refuse) }, "during: 1 of 50 core calls were refused: map[executes concurrency:1]"},
-		"one core call refused before":       {func(t *tale) { t.change(core, before, 1, refuse) }, "before: 1 of 50 core calls were refused"},
-		"one core call failed":               {func(t *tale) { t.change(core, after, 1, fail) }, "after: 1 of 50 core calls failed: map[connection lost:1]"},
-		"hardly any core calls":              {func(t *tale) { t.asks[core] = t.asks[core][10:] }, "before: 40 core calls, want 45 at least"},
+		"one core call refused in the flood": {func(t *tale) { t.change(core, during, 1, refuse) }, "during: 1 of 53 core calls were refused: map[executes concurrency:1]"},
+		"one core call refused before":       {func(t *tale) { t.change(core, before, 1, refuse) }, "before: 1 of 53 core calls were refused"},
+		"one core call failed":               {func(t *tale) { t.change(core, after, 1, fail) }, "after: 1 of 53 core calls failed: map[connection lost:1]"},
+		"hardly any core calls":              {func(t *tale) { t.asks[core] = t.asks[core][10:] }, "before: 43 core calls, want 48 at least"},
 		"core at a non-core provider":        {func(t *tale) { t.change(core, during, 2, func(a *ask) { a.By = "noncore-1" }) }, `during: "noncore-1" answered 2 core calls`},
 		"non-core at a core provider":        {func(t *tale) { t.change(noncore, before, 3, func(a *ask) { a.By = "core-2" }) }, `before: "core-2" answered 3 noncore calls`},
-		"non-core does not recover":          {func(t *tale) { t.change(noncore, after, 4, refuse) }, "after: 4 of 50 noncore calls were refused"},
-		"no flood":                           {func(t *tale) { t.asks[noncore] = t.asks[noncore][:2*coreCalls] }, "during: 0 of 40 non-core calls were refused, so it was no flood"},
+		"non-core does not recover":          {func(t *tale) { t.change(noncore, after, 4, refuse) }, "after: 4 of 53 noncore calls were refused"},
+		"no flood":                           {func(t *tale) { t.asks[noncore] = t.asks[noncore][:2*coreCalls] }, "during: 0 of 43 non-core calls were refused, so it was no flood"},
 		"nothing but refusals":               {func(t *tale) { t.change(noncore, during, 2000, refuse) }, "during: no non-core call was answered"},
 		"non-core found nobody":              {func(t *tale) { t.change(noncore, during, 5, noGroup) }, `non-core calls were refused for "group no-provider"`},
 		"calls without a group got in":       {func(t *tale) { t.strays[3] = ask{By: "core-1"} }, "the providers refused map[group no-group:19] of 20 calls without a group"},
@@ -117,7 +117,7 @@ func TestTheContrast(t *testing.T) {
 	seen := toldOf(shared)
 	kept := toldOf(byRegistry)
 	seen.asks[core] = kept.asks[core]
-	if err := seen.check(); err == nil || !strings.Contains(err.Error(), "none of 50 core calls was refused") {
+	if err := seen.check(); err == nil || !strings.Contains(err.Error(), "none of 53 core calls was refused") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -126,11 +126,11 @@ func TestSum(t *testing.T) {
 	seen := toldOf(byTag)
 	seen.change(noncore, during, 1, fail)
 	s := seen.sum(noncore, during)
-	if s.calls != 1050 || s.answered != 49 || s.refusals() != 1000 || s.failures() != 1 || s.by["noncore-1"]+s.by["noncore-2"] != 49 {
+	if s.calls != 1053 || s.answered != 52 || s.refusals() != 1000 || s.failures() != 1 || s.by["noncore-1"]+s.by["noncore-2"] != 52 {
 		t.Errorf("got %+v", s)
 	}
-	// The one that failed took 1 ms, those that were answered 2 to 50.
-	if s.p50 != 26*time.Millisecond || s.p99 != 50*time.Millisecond {
+	// The one that failed took 1 ms, those that were answered 2 to 53.
+	if s.p50 != 28*time.Millisecond || s.p99 != 53*time.Millisecond {
 		t.Errorf("p50 %s, p99 %s", s.p50, s.p99)
 	}
 }
@@ -142,7 +142,7 @@ func TestPrintAndDraw(t *testing.T) {
 		tales = append(tales, toldOf(w))
 		tales[len(tales)-1].print(&out)
 	}
-	for _, want := range []string{"by registry", "1050        50     1000       0", "executes concurrency; noncore-1 noncore-2", "20 calls, 0 answered, 20 refused: group no-group"} {
+	for _, want := range []string{"by registry", "1053        53     1000       0", "executes concurrency; noncore-1 noncore-2", "20 calls, 0 answered, 20 refused: group no-group"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

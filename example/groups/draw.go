@@ -270,7 +270,7 @@ func between(low, high []float64, c color.Color) (*plotter.Polygon, error) {
 // even marks round numbers up to one, about five of them.
 func even(top float64) plot.ConstantTicks {
 	step := math.Pow(10, math.Floor(math.Log10(top)))
-	for _, part := range []float64{0.2, 0.5, 1} {
+	for _, part := range []float64{0.2, 0.5, 1, 2} {
 		if top/(part*step) <= 6 {
 			step *= part
 			break

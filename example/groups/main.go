@@ -12,7 +12,63 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-// TODO doc
+// Command groups shows both ways to keep core and non-core callers of a service apart, by
+// registry and by tag, while non-core makes ten times the calls that its providers can do.
+//
+//	cd example/groups
+//	go run . [-out FILE.svg] [-registry zookeeper://127.0.0.1:2181]
+//
+// Only Go is needed. It takes about 40 seconds, and exits with 1 if a single core call was
+// refused or lost in either way. It is a module of its own because of the registry, an etcd
+// server in this process, on free ports of the loopback interface, with its data in a
+// temporary folder. The first build takes a few minutes. With -registry the same happens on
+// a ZooKeeper that is there, which is what `make test-all` runs.
+//
+// # What it does
+//
+// Four providers, each a process of its own (conf/provider.yaml): two of core and two of
+// non-core. An answer takes 200 ms and executes: 6, so each can do 30 calls in a second.
+// A consumer of core makes 16 calls a second throughout, one of non-core as many before and
+// after the flood, and 600 a second in it. That happens three times:
+//
+//   - No groups: everybody is in one place of the registry, and all four providers serve
+//     both. This is what it would be like.
+//   - By registry: core and non-core have a place of their own, and nothing of Weir keeps
+//     them apart. In ZooKeeper a place is the path that dubbo calls the registry's group. In
+//     etcd dubbo-go 3.3.2 has no paths for groups (docs/groups-by-registry.md), so it is a
+//     prefix of all keys that etcd's own gRPC proxy puts in front of them: one etcd, and a
+//     proxy in this process for each group. Two etcd servers would do as well, but
+//     who has one etcd has not got two.
+//   - By tag: everybody is in one place again, and each application says which group it
+//     is of: conf/tag-core.yaml and conf/tag-noncore.yaml are all that is different. At the
+//     end there is also a consumer that says nothing.
+//
+// # What it prints
+//
+// A table for each way: a row for each phase and group with its calls, how many were
+// answered, refused and failed, the median and the 99th percentile of how long an answer
+// took from when the call was due, why calls were refused, and which providers answered.
+// With -out it draws the same over time, as in docs/groups.md.
+//
+// # What is asserted
+//
+// All of it is in check.go, and it is about counts only, never about time:
+//
+//   - In both ways every core call is answered, before, during and after the flood, and by
+//     providers of core only. Those of non-core are answered by providers of non-core only,
+//     and all of them before and after.
+//   - In the flood non-core calls are refused, all of them by the limit of their own
+//     providers.
+//   - By tag each call of the consumer without a group is refused by the providers' own
+//     guard: they enforce their group.
+//   - Without groups the flood has core calls refused.
+//
+// A slow machine changes none of that. Both consumers have fewer calls under way than one
+// provider admits, but for the flood, and wait with the next one otherwise; a phase lasts
+// until core has made its calls, and not some time.
+//
+// Read next: conf for the configuration, story.go for what happens, check.go for what is
+// promised.
 package main
 
 import (

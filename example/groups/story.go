@@ -70,13 +70,13 @@ func (w way) providers(group string) (names []string) {
 // usual is the pace of both groups. Fewer calls are under way than one provider admits, so
 // that none is refused however the calls are shared out, on a machine however slow: but
 // for those of others.
-var usual = pace{rate: 15, most: 5}
+var usual = pace{rate: 16, most: 5}
 
 // strays is how many calls there are of a consumer that has no group.
 const strays = 20
 
 // coreCalls is how many calls of core there are in a phase at least.
-const coreCalls = 45
+const coreCalls = 48
 
 // flood is ten times what the two providers of non-core can do.
 var flood = pace{rate: 10 * instances * 30, most: 400}
