@@ -131,6 +131,7 @@ type proxy struct {
 	client  *clientv3.Client
 	server  *grpc.Server
 	cancel  context.CancelFunc
+	ended   []<-chan struct{} // closed when nothing of the proxy uses the client any more
 }
 
 func startProxy(server, prefix string) (*proxy, error) {
@@ -149,9 +150,10 @@ func startProxy(server, prefix string) (*proxy, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &proxy{address: l.Addr().String(), client: c, server: grpc.NewServer(), cancel: cancel}
-	kv, _ := grpcproxy.NewKvProxy(c)
-	watch, _ := grpcproxy.NewWatchProxy(ctx, quiet, c)
-	lease, _ := grpcproxy.NewLeaseProxy(ctx, c)
+	kv, kvEnded := grpcproxy.NewKvProxy(c)
+	watch, watchEnded := grpcproxy.NewWatchProxy(ctx, quiet, c)
+	lease, leaseEnded := grpcproxy.NewLeaseProxy(ctx, c)
+	p.ended = []<-chan struct{}{kvEnded, watchEnded, leaseEnded}
 	pb.RegisterKVServer(p.server, kv)
 	pb.RegisterWatchServer(p.server, watch)
 	pb.RegisterLeaseServer(p.server, lease)
@@ -162,6 +164,9 @@ func startProxy(server, prefix string) (*proxy, error) {
 func (p *proxy) stop() {
 	p.cancel()
 	p.server.Stop()
+	for _, ended := range p.ended {
+		<-ended
+	}
 	_ = p.client.Close()
 }
 
