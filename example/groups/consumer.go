@@ -40,8 +40,11 @@ const (
 	tell = "tell" // -> []ask
 )
 
-// timeout is far more than a call takes, so that none is lost because a machine is slow.
-const timeout = 60 * time.Second
+// Both are far more than a call takes, so that none is lost because a machine is slow.
+const (
+	timeout    = 60 * time.Second
+	tryTimeout = 20 * time.Second // the driver waits for the answer, and not forever
+)
 
 // ask is a call as its caller sees it.
 type ask struct {
@@ -75,7 +78,7 @@ type consumer struct {
 }
 
 // once makes a call.
-func (c *consumer) once() (a ask) {
+func (c *consumer) once(timeout time.Duration) (a ask) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	by, err := c.do(ctx)
@@ -91,7 +94,7 @@ func (c *consumer) once() (a ask) {
 
 // call makes a call that is due.
 func (c *consumer) call(phase string, due time.Time) {
-	a := c.once()
+	a := c.once(timeout)
 	a.Phase, a.At, a.Took = phase, due.UnixMicro(), time.Since(due).Microseconds()
 
 	c.mu.Lock()
@@ -149,7 +152,7 @@ func runConsumer(args []string, in io.Reader) error {
 func (c *consumer) obey(command string, args []string) (any, error) {
 	switch command {
 	case try:
-		return c.once(), nil
+		return c.once(tryTimeout), nil
 	case load:
 		return struct{}{}, c.load(args)
 	case turn:
