@@ -160,7 +160,7 @@ func (c *Controller) wait(p Priority, now time.Duration, w *Waiter) (v Verdict, 
 		c.seen.refused.Add(1)
 		return Expired, told
 	}
-	*w = Waiter{Until: until, Owner: w.Owner, priority: p, arrived: now}
+	*w = Waiter{Until: until, Owner: w.Owner, of: c, priority: p, arrived: now}
 	if c.line.len() >= c.room {
 		c.expire(now, &told)
 	}
@@ -270,7 +270,7 @@ func (c *Controller) Leave(now, ran time.Duration) Decided {
 func (c *Controller) Expire(w *Waiter) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.at[best] == 0 {
+	if w.of != c || w.at[best] == 0 {
 		return false
 	}
 	c.take(w)
