@@ -56,11 +56,11 @@ type Paper struct {
 	opts   PaperOptions
 	levels []atomic.Uint32
 
-	cursor         atomic.Uint32 // the first level that does not pass
-	seq            atomic.Uint64
-	calls, passed  atomic.Int64
-	queueing       queueing
-	ends           atomic.Int64
+	cursor        atomic.Uint32 // the first level that does not pass
+	seq           atomic.Uint64
+	calls, passed atomic.Int64
+	queueing      queueing
+	ends          atomic.Int64
 
 	mu sync.Mutex // held to end a window
 }
