@@ -125,6 +125,10 @@ endif
 examples: ## run every example; each checks its own outcome
 	@EXAMPLE_TIMEOUT=$(EXAMPLE_TIMEOUT) .ci/examples.sh
 
+.PHONY: experiments
+experiments: ## every experiment on admission under overload, which writes docs/overload-experiments.md; takes minutes
+	cd example && $(GO) run ./overloadsim -full -o ../docs/overload-experiments.md -images ../docs/images
+
 .PHONY: demo
 demo: ## the shortest look at what Weir does
 	cd example && $(GO) run ./limits

@@ -57,7 +57,7 @@ func recovered(s *sim.Stats, from, to time.Duration) time.Duration {
 // steps is E5.
 func steps(r *report) {
 	loads := []float64{1.4, 2, 4, 10}
-	all := policies()
+	all := r.policies()
 	type result struct {
 		took     time.Duration
 		share    float64
@@ -130,12 +130,19 @@ func steps(r *report) {
 	r.must(ours[0].took >= 0 && ours[0].took <= 500*time.Millisecond, "90 % within 500 ms at 1.4x", "%s ms", ms(ours[0].took))
 	r.must(slowest <= 2*time.Second, "90 % within 2 s", "%s ms", ms(slowest))
 	r.must(share >= 0.95, "95 % over the 100 s", "%s %% at least", percent(share))
+	over := make([][]float64, len(all))
+	for i := range all {
+		for j := range loads {
+			over[i] = append(over[i], got[i][j].share)
+		}
+	}
+	r.aheadAt([]string{"at 1.4x", "at 2x", "at 4x", "at 10x"}, all, over, oursOf(all))
 	r.must(needless <= 100, "100 needless failures at most", "%.0f", needless)
 }
 
 // spike is E12.
 func spike(r *report) {
-	all := policies()
+	all := r.policies()
 	type result struct{ top, all float64 }
 	const high = 12.0
 	got := grid(all, 1, func(p policy, _ int) (res result) {
@@ -167,7 +174,7 @@ func spike(r *report) {
 // refusals is E6.
 func refusals(r *report) {
 	loads := []float64{2, 4, 10}
-	all := policies()
+	all := r.policies()
 	type result struct{ share, arrivals float64 }
 	got := grid(all, len(loads), func(p policy, i int) result {
 		s := setup(p, constant(loads[i]*saturated, one(1)))
@@ -191,6 +198,13 @@ func refusals(r *report) {
 	r.table(rows)
 	ours := got[len(all)-1][2]
 	r.must(ours.share >= 0.95, "95 % of the optimum at 10x", "%s %%", percent(ours.share))
+	over := make([][]float64, len(all))
+	for i := range all {
+		for j := range loads {
+			over[i] = append(over[i], got[i][j].share)
+		}
+	}
+	r.aheadAt([]string{"at 2x", "at 4x", "at 10x"}, all, over, oursOf(all))
 	r.must(ours.arrivals <= 4, "at most 4 times what saturates arrives at 10x", "%.2f", ours.arrivals)
 }
 

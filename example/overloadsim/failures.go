@@ -61,7 +61,7 @@ func staleness(r *report) {
 			w.At(to, set(false))
 		}},
 	}
-	all := named(nameLetter, nameReports, nameWeir)
+	all := r.named(nameLetter, nameReports, nameWeir)
 	got := grid(all, len(cases), func(p policy, i int) time.Duration {
 		s := setup(p, varying(rate))
 		s.Load.Classes = func(now time.Duration) []sim.Class {
@@ -76,7 +76,7 @@ func staleness(r *report) {
 			if longest < 0 {
 				break
 			}
-			took := reopened(x, to, end, 0.98, 0.9)
+			took := reopened(x, to, end, 500*time.Millisecond, 0.98, 0.9)
 			if longest = max(longest, took); took < 0 {
 				longest = -1
 			}
@@ -110,12 +110,12 @@ func staleness(r *report) {
 	r.must(longest <= 2*time.Second, "open again within 2 s", "%s ms at most", ms(longest))
 }
 
-// reopened is how long it took from a time until such a share of the tasks of half a second
-// succeeds, and in each half second after it the other share does; negative if it never was.
-func reopened(s *sim.Stats, from, to time.Duration, first, stays float64) time.Duration {
-	const look, rest = 500 * time.Millisecond, 2 * time.Second // the last tasks have not ended
+// reopened is how long it took from a time until such a share of the tasks of a while succeeds,
+// and in each while after it the other share does; negative if it never was.
+func reopened(s *sim.Stats, from, to, look time.Duration, first, stays float64) time.Duration {
+	const rest = 2 * time.Second // the last tasks have not ended
 	since := time.Duration(-1)
-	for t := from; t+look <= to-rest; t += look / 5 {
+	for t := from; t+look <= to-rest; t += 100 * time.Millisecond {
 		switch share := s.Between(t, t+look).Success(); {
 		case share < stays:
 			since = -1
@@ -167,7 +167,7 @@ func metastable(r *report) {
 		runs := r.runs(s)
 		longest := time.Duration(0)
 		for _, x := range runs {
-			t := reopened(x, to, end, 0.9, 0.7)
+			t := reopened(x, to, end, 5*time.Second, 0.9, 0.8)
 			if t < 0 || longest < 0 {
 				longest = -1
 			} else {
@@ -194,7 +194,7 @@ func metastable(r *report) {
 		}
 		ours, retries = longest, math.Max(during, after)
 	}
-	r.say("Back is when 90 %% of the tasks that begin in half a second succeed, and no half second after it falls below 70 %%: at 280 of 300 calls a second some wait too long at any time.")
+	r.say("Back is when 90 %% of the tasks that begin within 5 s succeed, and no 5 s after it fall below 80 %%: at 280 of 300 calls a second some are refused at any time.")
 	r.table(rows)
 	r.picture(lines)
 	r.must(none < 0.05, "without protection next to nothing is done in the minute after", "%s %%", percent(none))

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/internal/dagor"
@@ -48,7 +49,7 @@ func queueOrResponse(r *report) {
 		p.Paper = dagor.NewPaper(dagor.PaperOptions{Businesses: 4, Overload: 250 * time.Millisecond}, 0)
 		return p
 	}}
-	all := append(named(namePaper, nameWeir), byResponse)
+	all := append(r.named(namePaper, nameWeir), byResponse)
 	points := []float64{250, 500, 600, 630, 660, 700, 750}
 	for _, slow := range []time.Duration{0, 200 * time.Millisecond} {
 		shares := grid(all, len(points), func(p policy, i int) float64 {
@@ -93,8 +94,10 @@ func queueOrResponse(r *report) {
 
 // overFeeds is E2.
 func overFeeds(r *report) {
-	all := policies()
+	all := r.policies()
 	lowest, atSaturation := 1.0, 1.0
+	var names []string
+	over := make([][]float64, len(all))
 	for calls := 1; calls <= 2; calls++ {
 		shares := grid(all, len(feeds), func(p policy, i int) float64 {
 			return mean(r.runs(setup(p, constant(feeds[i]/float64(calls), one(calls)))), ofOptimum(feeds[i]/saturated))
@@ -117,19 +120,24 @@ func overFeeds(r *report) {
 			switch load := f / saturated; {
 			case load >= 1.33:
 				lowest = math.Min(lowest, ours[j])
+				names = append(names, fmt.Sprintf("M^%d at %.1fx", calls, load))
+				for i := range all {
+					over[i] = append(over[i], shares[i][j])
+				}
 			case load == 1:
 				atSaturation = math.Min(atSaturation, ours[j])
 			}
 		}
 	}
 	r.must(lowest >= 0.94, "94 % of the optimum from 1.33 times on", "%s %% at least", percent(lowest))
+	r.aheadAt(names, all, over, oursOf(all))
 	r.must(atSaturation >= 0.92, "92 % succeed at what saturates", "%s %%", percent(atSaturation))
 }
 
 // overCalls is E3.
 func overCalls(r *report) {
 	const feed = 1500
-	all := policies()
+	all := r.policies()
 	shares := grid(all, 4, func(p policy, i int) float64 {
 		return mean(r.runs(setup(p, constant(feed/float64(i+1), one(i+1)))), ofOptimum(feed/saturated))
 	})
@@ -143,19 +151,23 @@ func overCalls(r *report) {
 	for i, want := range []float64{0.96, 0.94, 0.92, 0.88} {
 		r.must(ours[i] >= want, fmt.Sprintf("M^%d: %.0f %% of the optimum", i+1, 100*want), "%s %%", percent(ours[i]))
 	}
-	ahead := true
-	for _, s := range shares[:len(all)-3] {
-		for i := range s {
-			ahead = ahead && ours[i] > s[i]
+	r.aheadAt([]string{"at M^1", "at M^2", "at M^3", "at M^4"}, all, shares, oursOf(all))
+}
+
+// oursOf is how many of the policies are Weir's.
+func oursOf(all []policy) (n int) {
+	for _, p := range all {
+		if strings.HasPrefix(p.name, nameWeir) {
+			n++
 		}
 	}
-	r.must(ahead, "ahead of every other policy", "%v", ahead)
+	return n
 }
 
 // fairness is E4.
 func fairness(r *report) {
 	loads := []float64{1.33, 2}
-	all := policies()
+	all := r.policies()
 	type both struct{ jain, share float64 }
 	got := grid(all, len(loads), func(p policy, i int) both {
 		// As many calls belong to tasks of each kind, 2.5 to a task in the mean.
@@ -173,6 +185,11 @@ func fairness(r *report) {
 	ours := got[len(all)-1]
 	least := math.Min(ours[0].jain, ours[1].jain)
 	r.must(least >= 0.99, "Jain's index 0.99", "%.4f", least)
+	over := make([][]float64, len(all))
+	for i := range all {
+		over[i] = []float64{got[i][0].share, got[i][1].share}
+	}
+	r.aheadAt([]string{"at 1.33x", "at 2x"}, all, over, oursOf(all))
 }
 
 // fourClasses are classes in the order of their importance.
@@ -186,7 +203,7 @@ func fourClasses(shares ...float64) (out []sim.Class) {
 // byClass is E7.
 func byClass(r *report) {
 	loads := []float64{2, 4}
-	all := policies()
+	all := r.policies()
 	type result struct {
 		classes    [4]float64
 		inversions float64
@@ -217,7 +234,7 @@ func byClass(r *report) {
 
 // flips is E8.
 func flips(r *report) {
-	all := policies()
+	all := r.policies()
 	shares := grid(all, 1, func(p policy, _ int) float64 {
 		load := constant(2 * saturated)
 		load.Classes = func(now time.Duration) []sim.Class {
@@ -240,7 +257,7 @@ func flips(r *report) {
 // oneLevel is E9.
 func oneLevel(r *report) {
 	loads := []float64{1.33, 2, 4}
-	all := policies()
+	all := r.policies()
 	shares := grid(all, len(loads), func(p policy, i int) float64 {
 		load := constant(loads[i]*saturated, sim.Class{Share: 0.7, Calls: 1}, sim.Class{Share: 0.3, Calls: 1, OneLevel: true})
 		return mean(r.runs(setup(p, load)), ofOptimum(loads[i]))

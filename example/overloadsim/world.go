@@ -71,7 +71,15 @@ const (
 	nameNone      = "none"
 )
 
-func policies() []policy {
+// policies are those that are compared, ours last; a few of them for a short run.
+func (r *report) policies() []policy {
+	if !r.full {
+		return r.named(nameNone, namePaper, nameReports, nameWeirLocal, nameWeir)
+	}
+	return everyPolicy()
+}
+
+func everyPolicy() []policy {
 	return []policy{
 		{name: nameNone, make: sim.None},
 		{name: "random", make: sim.Random},
@@ -88,8 +96,8 @@ func policies() []policy {
 }
 
 // named are some of the policies, in the order of the list.
-func named(names ...string) (out []policy) {
-	for _, p := range policies() {
+func (r *report) named(names ...string) (out []policy) {
+	for _, p := range everyPolicy() {
 		for _, n := range names {
 			if p.name == n {
 				out = append(out, p)

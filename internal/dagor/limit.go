@@ -306,6 +306,10 @@ func (t *tuner) tries(f figures) {
 		t.judgeUp(late)
 		return
 	}
+	if !f.pressed() && f.done > 0 {
+		t.begin(t.trial.latency()) // the load has gone, and less is no trial
+		return
+	}
 	if late || t.trial.done >= tunerCalls && t.trial.took >= tunerTrial {
 		t.judgeDown()
 	}

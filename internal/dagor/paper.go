@@ -56,11 +56,11 @@ type Paper struct {
 	opts   PaperOptions
 	levels []atomic.Uint32
 
-	cursor         atomic.Uint32 // the first level that does not pass
-	seq            atomic.Uint64
-	calls, passed  atomic.Int64
-	waits, waitSum atomic.Int64
-	ends           atomic.Int64
+	cursor        atomic.Uint32 // the first level that does not pass
+	seq           atomic.Uint64
+	calls, passed atomic.Int64
+	queueing      queueing
+	ends          atomic.Int64
 
 	mu sync.Mutex // held to end a window
 }
@@ -102,11 +102,13 @@ func (c *Paper) Admit(p Priority, now time.Duration) bool {
 	return ok
 }
 
-// Waited takes the queueing time of a call that was admitted.
-func (c *Paper) Waited(d time.Duration) {
-	c.waits.Add(1)
-	c.waitSum.Add(int64(d))
-}
+// Waited takes how long a call that was admitted waited before it ran: from the stamp that the
+// transport gave it on its arrival, where it does, or else in the queue that we own.
+func (c *Paper) Waited(d time.Duration) { c.queueing.add(d) }
+
+// Scheduler takes how long the scheduler lately let wait what could run, which no call can tell of
+// itself: a part of the queueing time of each.
+func (c *Paper) Scheduler(delay time.Duration) { c.queueing.scheduler.Store(int64(max(0, delay))) }
 
 // Learn counts what an upstream has shed among the calls that came.
 func (c *Paper) Learn(r Report) {
@@ -151,10 +153,7 @@ func (c *Paper) end(now time.Duration) {
 		return
 	}
 	c.calls.Add(-n)
-	var mean time.Duration
-	if waits := c.waits.Swap(0); waits > 0 {
-		mean = time.Duration(c.waitSum.Swap(0) / waits)
-	}
+	mean := c.queueing.take()
 	expected := float64(c.passed.Swap(0))
 	if mean > c.opts.Overload {
 		expected *= 1 - c.opts.Alpha

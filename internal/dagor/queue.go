@@ -69,7 +69,8 @@ func (w *Waiter) before(x *Waiter) bool {
 	return w.priority < x.priority || w.priority == x.priority && w.order < x.order
 }
 
-// Decided are waiters of which a Controller has decided, for its caller to tell.
+// Decided are waiters of which a Controller has decided, for its caller to tell, each once: a
+// Decided is used up by Next, and its copies with it.
 type Decided struct{ first, last *Waiter }
 
 // Next takes one out, nil at the end.

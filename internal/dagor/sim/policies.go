@@ -93,8 +93,9 @@ func (p *WeirPolicy) Arrive(s *Server, c *Call) {
 	c.waiter.Until, c.waiter.Owner = c.Deadline, c
 	v, told := p.Enter(c.Priority, s.now)
 	p.tell(s, told)
+	var others dagor.Decided
 	if v == dagor.Waits {
-		v, told = p.Queue(c.Priority, s.now, &c.waiter)
+		v, others = p.Queue(c.Priority, s.now, &c.waiter)
 	}
 	switch v {
 	case dagor.Admitted:
@@ -109,7 +110,7 @@ func (p *WeirPolicy) Arrive(s *Server, c *Call) {
 	default:
 		s.Refuse(c)
 	}
-	p.tell(s, told)
+	p.tell(s, others)
 }
 
 func (p *WeirPolicy) tell(s *Server, told dagor.Decided) {

@@ -136,8 +136,9 @@ func (n *node) arrive(c *rpc, report dagor.Report) {
 	c.waiter.Until = c.deadline
 	v, told := n.control.Enter(c.priority, n.now)
 	n.tell(told)
+	var others dagor.Decided
 	if v == dagor.Waits {
-		v, told = n.control.Queue(c.priority, n.now, &c.waiter)
+		v, others = n.control.Queue(c.priority, n.now, &c.waiter)
 	}
 	switch v {
 	case dagor.Admitted:
@@ -153,7 +154,7 @@ func (n *node) arrive(c *rpc, report dagor.Report) {
 	default:
 		n.refuse(c)
 	}
-	n.tell(told)
+	n.tell(others)
 }
 
 func (n *node) tell(told dagor.Decided) {

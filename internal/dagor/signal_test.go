@@ -1,0 +1,56 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package dagor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestOverloadFor(t *testing.T) {
+	assert.Equal(t, 20*time.Millisecond, OverloadFor(500*time.Millisecond), "as published")
+	assert.Equal(t, 20*time.Millisecond, OverloadFor(0))
+	assert.Equal(t, 20*time.Millisecond, OverloadFor(-1))
+	assert.Equal(t, 120*time.Millisecond, OverloadFor(3*time.Second))
+}
+
+// The scheduler's latency is a part of each call's queueing time: handlers that need a
+// CPU wait where no filter sees it.
+func TestQueueing(t *testing.T) {
+	var q queueing
+	assert.Zero(t, q.take())
+	q.add(10 * time.Millisecond)
+	q.add(20 * time.Millisecond)
+	q.add(-time.Second) // a clock that went back
+	assert.Equal(t, 10*time.Millisecond, q.take())
+	assert.Zero(t, q.take(), "each window has its own")
+	q.scheduler.Store(int64(15 * time.Millisecond))
+	q.add(10 * time.Millisecond)
+	assert.Equal(t, 25*time.Millisecond, q.take())
+	assert.Equal(t, 15*time.Millisecond, q.take())
+}
+
+func TestALateSchedulerIsAnOverload(t *testing.T) {
+	c := NewPaper(PaperOptions{Businesses: 1}, 0)
+	c.Scheduler(30 * time.Millisecond)
+	for i := range Users {
+		assert.True(t, c.Admit(NewPriority(NewLevel(0, uint8(i)), 0), 0))
+	}
+	assert.True(t, c.Admit(0, time.Second), "which ends the window")
+	assert.False(t, c.Admit(Lowest, time.Second))
+	assert.True(t, c.Admit(0, time.Second))
+}
