@@ -30,8 +30,10 @@ const (
 	tunerTrial = 800 * time.Millisecond
 	tunerCalls = 200
 	tunerLong  = 5 * time.Second
-	// tunerFew are the calls without which nothing is judged.
-	tunerFew = 30
+	// tunerFew are the calls without which nothing is judged, unless it takes longer than tunerWaits,
+	// and tunerRated those of a rate.
+	tunerFew, tunerRated = 30, 10
+	tunerWaits           = time.Minute
 	// tunerStep is the time between two looks at the limit.
 	tunerStep = time.Second
 	// Trials come this often at first, and this often in the end.
@@ -48,7 +50,8 @@ const (
 	// tunerCalm is the share of the limit up to which calls are alone.
 	tunerCalm = 0.6
 	// tunerQuiet is how many times the latency of trials is as good as no waiting.
-	tunerQuiet = 1.02
+	tunerQuiet  = 1.02
+	tunerChance = 0.7
 	// A latency of so many times the usual one makes it look for more room. What a higher limit has to
 	// bring is more than the first share of what it could, and it does not bring the second.
 	tunerSlow             = 1.7
@@ -63,6 +66,8 @@ const (
 	tunerConfirmed = 3
 	// tunerJump is how far the limit may get from that of the last trial without another.
 	tunerJump = 2.0
+	// tunerWhole is the part of a call that the limit is moved by a whole one for.
+	tunerWhole = 0.75
 	// tunerErrors are the standard errors of a rate that make a difference more than chance.
 	tunerErrors = 3.0
 )
@@ -90,6 +95,7 @@ type tuner struct {
 	held   int           // the limit during a trial
 	drain  time.Duration // what is left until a new limit shows
 	run    figures       // since the last look
+	rated  figures       // since the last look at the rate
 	trial  figures
 	before figures // a trial
 	since  time.Duration
@@ -148,9 +154,16 @@ func (t *tuner) window(f figures, delay time.Duration) int {
 
 // rate remembers how much could be done.
 func (t *tuner) rate(f figures) {
-	if f.done == 0 || t.phase == tunerDown {
+	if t.phase == tunerDown || f.took > tunerStep+2*t.opts.Window { // nobody came for long
+		t.rated = figures{}
 		return
 	}
+	t.rated = t.rated.plus(f)
+	f = t.rated
+	if f.done == 0 || f.done < tunerRated && f.took < tunerLong {
+		return
+	}
+	t.rated = figures{}
 	switch rate := f.rate(); {
 	case f.pressed() && t.best > 0:
 		t.best += 0.1 * (rate - t.best)
@@ -197,16 +210,29 @@ func (t *tuner) runs(f figures, delay time.Duration) {
 		case t.slow == 1:
 			t.run = figures{} // to compare with what is all of the slow time
 			return
+		case t.run.took.Seconds() < latency:
 		case t.run.done >= 4*tunerFew || t.run.took >= tunerStep:
 			t.try(tunerUp, 2*float64(t.limit))
 			return
 		}
 	}
-	if t.run.took < tunerStep || t.run.done < tunerCalls && t.run.took < tunerLong {
+	if t.short(t.run, tunerStep) {
 		return
 	}
 	t.slow = 0
 	t.look(latency)
+}
+
+// short tells whether more has to be seen to judge by it. Calls that take as long as each other end
+// at once, so that in less time than they take none of them may, or all.
+func (t *tuner) short(f figures, least time.Duration) bool {
+	if f.took >= tunerWaits {
+		return false
+	}
+	if f.done < tunerFew || f.took < least || f.took.Seconds() < f.latency() {
+		return true
+	}
+	return f.done < tunerCalls && f.took < tunerLong
 }
 
 // look decides what to do after some time between trials.
@@ -225,10 +251,12 @@ func (t *tuner) look(latency float64) {
 		t.calm(run, latency)
 		return
 	}
+	was := float64(t.limit)
 	if t.alone > 0 {
 		t.steer(run, latency)
 	}
-	if t.due() {
+	// A trial is compared with what was seen of about the same limit.
+	if math.Abs(float64(t.limit)-was) <= tunerSpare*was && t.due() {
 		t.before = run
 		share := tunerShallow
 		if t.deep || t.alone == 0 {
@@ -236,6 +264,7 @@ func (t *tuner) look(latency float64) {
 		}
 		n := math.Floor(share * float64(t.limit))
 		if int(n) < t.opts.MinLimit || n < 1 {
+			t.run = run
 			t.try(tunerUp, float64(t.limit+1))
 			return
 		}
@@ -266,7 +295,8 @@ func (t *tuner) due() bool {
 // steer sets the limit by the rate and the latency of those alone.
 func (t *tuner) steer(run figures, latency float64) {
 	was := float64(t.limit)
-	if latency > tunerQuiet*t.alone {
+	// A latency differs by chance by its standard error, or some such.
+	if chance := tunerChance / math.Sqrt(float64(run.done)); latency > (tunerQuiet+chance)*t.alone {
 		t.growing = 0
 	} else {
 		t.growing++
@@ -276,7 +306,7 @@ func (t *tuner) steer(run figures, latency float64) {
 	case t.growing > 1:
 		target = max(target, was+1, was*(1+tunerSpare*float64(min(t.growing, 4))))
 	case target < was:
-		target = (target + was) / 2
+		target = t.halfway(target)
 	}
 	t.limit = t.bound(target)
 	if math.Abs(float64(t.limit)-was) > tunerSpare*was {
@@ -287,6 +317,18 @@ func (t *tuner) steer(run figures, latency float64) {
 // target is the limit by Little's law.
 func (t *tuner) target(run figures) float64 {
 	return (run.rate() + t.best) / 2 * t.alone * (1 + tunerSpare)
+}
+
+// halfway is between the limit and another. Of a few calls the half of the way is none, and
+// nearly a call is one.
+func (t *tuner) halfway(target float64) float64 {
+	way := target - float64(t.limit)
+	if math.Abs(way) > tunerWhole {
+		way = math.Copysign(max(1, math.Abs(way)/2), way)
+	} else {
+		way /= 2
+	}
+	return float64(t.limit) + way
 }
 
 // try begins a trial.
@@ -301,23 +343,23 @@ func (t *tuner) try(phase int, limit float64) {
 // tries takes a window of a trial.
 func (t *tuner) tries(f figures) {
 	t.trial = t.trial.plus(f)
-	late := t.trial.took >= tunerLong
+	late := t.trial.took >= max(tunerLong, time.Duration(2*t.before.latency()*float64(time.Second)))
 	if t.phase == tunerUp {
 		t.judgeUp(late)
 		return
 	}
-	if !f.pressed() && f.done > 0 {
+	if f.came >= tunerRated && !f.pressed() || t.trial.came >= tunerFew && !t.trial.pressed() {
 		t.begin(t.trial.latency()) // the load has gone, and less is no trial
 		return
 	}
-	if late || t.trial.done >= tunerCalls && t.trial.took >= tunerTrial {
+	if !t.short(t.trial, tunerTrial) {
 		t.judgeDown()
 	}
 }
 
 // judgeUp keeps a higher limit that is worth it: what was slow waits for something else.
 func (t *tuner) judgeUp(late bool) {
-	if t.trial.done == 0 && !late {
+	if !late && (t.trial.done == 0 || t.trial.took.Seconds() < max(t.before.latency(), t.trial.latency())) {
 		return
 	}
 	// The logarithms of two rates differ by chance by no more than this.
@@ -337,6 +379,10 @@ func (t *tuner) judgeUp(late bool) {
 		}
 	case late || tunerVain*grow-gain > chance:
 		t.usual = t.before.latency()
+		if t.limit == 1 { // none waits for another
+			t.alone = t.usual
+		}
+		t.sure++
 	default:
 		return
 	}
@@ -378,7 +424,7 @@ func (t *tuner) judgeDown() {
 	}
 	target := t.target(t.before)
 	if !t.deep {
-		target = (target + float64(t.limit)) / 2
+		target = t.halfway(target)
 	}
 	t.limit = t.bound(target)
 }
