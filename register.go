@@ -47,6 +47,7 @@ func init() {
 	info.IncludeKeys.Add(guard.TellCallerKey)
 	registerReadiness(guard.Process())
 	processor := chain.NewProcessor(guard.Process(), settings.prepare)
+	processor.Joined = settings.joined
 	settings.settled = processor.WarnUnmatched
 	settings.begin = alarms.Process().Start
 	extension.SetConfigPostProcessor("weir", processor)

@@ -37,6 +37,8 @@ type Processor struct {
 	// prepare runs before each URL is looked at: it reads the configuration
 	// once and installs what must stand before a transport is made.
 	prepare func() error
+	// Joined says what is wrong with the registries that a service goes into.
+	Joined func(u *common.URL) error
 
 	replacements *replacements
 	looked       atomic.Bool // what was asked for by then has been replaced
@@ -105,6 +107,9 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	view := p.runtime.Store.View()
 	faults = append(faults, p.replace(view)...)
 	if side == conf.Provider {
+		if p.Joined != nil {
+			p.add(&faults, p.Joined(u))
+		}
 		faults = append(faults, p.translate(service, u)...)
 	}
 	params := guard.OwnParamsOf(u)

@@ -1,0 +1,223 @@
+// Copyright The Weir Authors.
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package group
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dubbo.apache.org/dubbo-go/v3"
+	commonconfig "dubbo.apache.org/dubbo-go/v3/common/config"
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
+	"dubbo.apache.org/dubbo-go/v3/global"
+
+	"github.com/weir-go/weir/conf"
+)
+
+// RegistryID is dubbo's name for the registry of a group, made out of the one named from.
+func RegistryID(from, group string) string { return from + "-" + group }
+
+// MakeRegistries puts a registry for each group in place of the one that r names, and has
+// the services and references of o name them: services those of r.Join, references the
+// one of r.See, where they name no other. It changes nothing when there are faults. from is
+// dubbo's name for the registry that was replaced.
+func MakeRegistries(o *dubbo.InstanceOptions, r conf.GroupRegistries) (from string, faults []conf.Fault) {
+	m := registryMaker{options: o, asked: r}
+	m.find()
+	if len(m.faults) == 0 {
+		m.check()
+	}
+	if len(m.faults) == 0 {
+		m.put()
+	}
+	return m.from, m.faults
+}
+
+type registryMaker struct {
+	options *dubbo.InstanceOptions
+	asked   conf.GroupRegistries
+	from    string
+	model   *global.RegistryConfig
+	faults  []conf.Fault
+}
+
+func (m *registryMaker) fault(key, value, problem, allowed string) {
+	m.faults = append(m.faults, conf.Fault{Source: "registries", Key: key, Value: value, Problem: problem, Allowed: allowed})
+}
+
+const registriesKey = "weir.group.registries"
+
+// find finds the registry to copy.
+func (m *registryMaker) find() {
+	if len(m.asked.Join) == 0 && m.asked.See == "" {
+		m.fault(registriesKey, "", "it names no group", "join, see or both")
+	}
+	var names []string
+	for id, reg := range m.options.Registries {
+		if reg != nil {
+			names = append(names, id)
+		}
+	}
+	slices.Sort(names)
+	there := strings.Join(names, ", ")
+	m.from = m.asked.From
+	switch {
+	case len(names) == 0:
+		m.fault(registriesKey, m.from, "dubbo has no registry to make those of the groups out of", "one registry below dubbo.registries, or by dubbo.WithRegistry")
+	case m.from == "" && len(names) > 1:
+		m.fault(registriesKey+".from", "", "dubbo has several registries", "one of "+there)
+	case m.from == "":
+		m.from = names[0]
+	case m.options.Registries[m.from] == nil:
+		m.fault(registriesKey+".from", m.from, "dubbo has no such registry", "one of "+there)
+	}
+	m.model = m.options.Registries[m.from]
+}
+
+// check looks whether the registry can be copied.
+func (m *registryMaker) check() {
+	at := "dubbo.registries." + m.from
+	protocol, _, schemed := strings.Cut(m.model.Address, "://")
+	if !schemed {
+		protocol = m.model.Protocol
+	}
+	if protocol != constant.ZookeeperKey {
+		m.fault(at+".protocol", protocol, "groups by the path of a registry are for ZooKeeper: elsewhere dubbo-go 3.3.2 mixes them, or finds nobody, or it is not known",
+			"zookeeper, or groups by tag: "+conf.GroupKey)
+		return
+	}
+	if m.model.Group != "" {
+		m.fault(at+".group", m.model.Group, "the groups are those of "+registriesKey, "none here")
+	}
+	for _, g := range m.asked.Groups() {
+		if id := RegistryID(m.from, g); m.options.Registries[id] != nil {
+			m.fault("dubbo.registries."+id, "", "this is the name of the registry of group "+g, "another name")
+		}
+	}
+	if report := m.report(); m.model.RegistryType != constant.RegistryTypeInterface && report != nil && address(report.Address) == address(m.model.Address) {
+		root := report.Group
+		if root == "" {
+			root = constant.Dubbo
+		}
+		if slices.Contains(m.asked.Groups(), root) {
+			m.fault(registriesKey, root, "the metadata of applications lie at that path, where dubbo-go 3.3.2 takes them for instances", "another group, or another group of dubbo.metadata-report")
+		}
+	}
+}
+
+// report is where metadata lie: in a place of their own, or where dubbo would put them
+// without any groups. nil is nowhere.
+func (m *registryMaker) report() *global.MetadataReportConfig {
+	if r := m.options.MetadataReport; r != nil && r.Address != "" {
+		return r
+	}
+	if use, err := strconv.ParseBool(m.model.UseAsMetaReport); err == nil && !use {
+		return nil
+	}
+	r := global.DefaultMetadataReportConfig()
+	if m.options.MetadataReport != nil {
+		r = m.options.MetadataReport.Clone()
+	}
+	r.Protocol, r.Address = constant.ZookeeperKey, address(m.model.Address)
+	r.Username, r.Password, r.Timeout = m.model.Username, m.model.Password, m.model.Timeout
+	r.Params = maps.Clone(m.model.Params)
+	return r
+}
+
+// address is one without its protocol.
+func address(s string) string {
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		return rest
+	}
+	return s
+}
+
+func (m *registryMaker) put() {
+	o := m.options
+	if r := m.report(); r != nil {
+		o.MetadataReport = r
+	}
+	delete(o.Registries, m.from)
+	others := slices.Sorted(maps.Keys(o.Registries))
+	for _, g := range m.asked.Groups() {
+		reg := m.model.Clone()
+		reg.Group = g
+		// dubbo-go 3.3.2 refuses a second registry of one address, unless the namespaces differ.
+		reg.Namespace = g
+		// Next to the instances of a group metadata would be taken for one.
+		reg.UseAsMetaReport = "false"
+		o.Registries[RegistryID(m.from, g)] = reg
+	}
+	if o.Provider != nil {
+		o.Provider.RegistryIDs = m.ids(o.Provider.RegistryIDs, others, m.asked.Join...)
+		for _, s := range o.Provider.Services {
+			if s != nil && len(s.RegistryIDs) > 0 {
+				s.RegistryIDs = m.ids(s.RegistryIDs, nil, m.asked.Join...)
+			}
+		}
+	}
+	if o.Consumer != nil {
+		o.Consumer.RegistryIDs = m.ids(o.Consumer.RegistryIDs, others, m.asked.See)
+		for _, r := range o.Consumer.References {
+			if r != nil && len(r.RegistryIDs) > 0 {
+				r.RegistryIDs = m.ids(r.RegistryIDs, nil, m.asked.See)
+			}
+		}
+	}
+}
+
+// ids puts the registries of the groups where the one they are made of is named, and where
+// none is named, which is all, to the others.
+func (m *registryMaker) ids(named, others []string, groups ...string) []string {
+	named = commonconfig.TranslateIds(named)
+	if len(named) == 0 {
+		named = append(slices.Clone(others), m.from)
+	}
+	var out []string
+	for _, id := range named {
+		if id != m.from {
+			out = append(out, id)
+			continue
+		}
+		for _, g := range groups {
+			out = append(out, RegistryID(m.from, g))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Joined says which of the registries of groups a service may be registered in: those of
+// r.Join. It is for servers of an instance, which dubbo-go 3.3.2 does not tell what
+// MakeRegistries has made of the provider.
+func Joined(from string, r conf.GroupRegistries, p *global.ProviderConfig) error {
+	var want []string
+	for _, g := range r.Join {
+		want = append(want, strconv.Quote(RegistryID(from, g)))
+	}
+	for _, g := range r.Groups() {
+		if !slices.Contains(r.Join, g) && slices.Contains(p.RegistryIDs, RegistryID(from, g)) {
+			return &conf.Error{Faults: []conf.Fault{{
+				Source: "server", Key: "registry-ids", Value: strings.Join(p.RegistryIDs, ","),
+				Problem: fmt.Sprintf("services would be registered under group %s, which %s.join does not have: dubbo-go 3.3.2 has the server of an instance use all registries", g, registriesKey),
+				Allowed: "server.WithServerRegistryIDs([]string{" + strings.Join(want, ", ") + "})",
+			}}}
+		}
+	}
+	return nil
+}
