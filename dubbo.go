@@ -41,28 +41,36 @@ import (
 // The error is a [*conf.Error] with all that is wrong in the section or in what it asks for,
 // or dubbo's. A document that cannot be read is one too, where dubbo.Load panics.
 func LoadDubbo(path string, opts ...dubbo.LoaderConfOption) error {
+	opts, err := settings.loading(path, opts)
+	if err != nil {
+		return err
+	}
+	return dubbo.Load(opts...)
+}
+
+// loading are the options for dubbo.Load.
+func (s *sources) loading(path string, opts []dubbo.LoaderConfOption) ([]dubbo.LoaderConfOption, error) {
 	if path == "" {
 		path = os.Getenv(constant.ConfigFileEnvKey)
 	}
 	if path == "" {
 		path = dubboDefaultPath
 	}
-	if err := settings.useDubbo(path); err != nil {
-		return err
+	if err := s.useDubbo(path); err != nil {
+		return nil, err
 	}
-	opts = append([]dubbo.LoaderConfOption{dubbo.WithPath(path)}, opts...)
-	options, err := readDubbo(opts)
+	options, opts, err := readDubbo(path, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	made, err := settings.makeRegistries(options, false)
+	made, err := s.makeRegistries(options, false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if made {
 		opts = append(opts, dubbo.WithInstanceOptions(options))
 	}
-	return dubbo.Load(opts...)
+	return opts, nil
 }
 
 // NewInstance is [dubbo.NewInstance] with a registry for each group where the weir section
@@ -73,8 +81,12 @@ func LoadDubbo(path string, opts ...dubbo.LoaderConfOption) error {
 // those are more than the groups that services join, NewServer needs
 // server.WithServerRegistryIDs; a service that would be registered where it should not be is
 // a fault at its export.
-func NewInstance(opts ...dubbo.InstanceOption) (ins *dubbo.Instance, err error) {
-	if err := settings.useDubbo(""); err != nil {
+func NewInstance(opts ...dubbo.InstanceOption) (*dubbo.Instance, error) {
+	return settings.newInstance(opts)
+}
+
+func (s *sources) newInstance(opts []dubbo.InstanceOption) (ins *dubbo.Instance, err error) {
+	if err := s.useDubbo(""); err != nil {
 		return nil, err
 	}
 	type wrong struct{ error }
@@ -88,23 +100,24 @@ func NewInstance(opts ...dubbo.InstanceOption) (ins *dubbo.Instance, err error) 
 		}
 	}()
 	return dubbo.NewInstance(append(slices.Clone(opts), func(o *dubbo.InstanceOptions) {
-		if _, err := settings.makeRegistries(o, true); err != nil {
+		if _, err := s.makeRegistries(o, true); err != nil {
 			panic(wrong{err})
 		}
 	})...)
 }
 
 // readDubbo is what dubbo.Load makes of its options before it looks at what they say.
-func readDubbo(opts []dubbo.LoaderConfOption) (o *dubbo.InstanceOptions, err error) {
+func readDubbo(path string, opts []dubbo.LoaderConfOption) (o *dubbo.InstanceOptions, all []dubbo.LoaderConfOption, err error) {
 	defer func() {
 		if r := recover(); r != nil { // dubbo panics where a document cannot be read
-			o, err = nil, fmt.Errorf("weir: dubbo's configuration: %v", r)
+			err = fmt.Errorf("weir: dubbo's configuration: %v", r)
 		}
 	}()
-	loader := dubbo.NewLoaderConf(opts...)
+	all = append([]dubbo.LoaderConfOption{dubbo.WithPath(path)}, opts...)
+	loader := dubbo.NewLoaderConf(all...)
 	o = defaultOptions()
 	document := loader.MergeConfig(dubbo.GetConfigResolver(loader))
-	return o, document.UnmarshalWithConf(o.Prefix(), o, koanf.UnmarshalConf{Tag: "yaml"})
+	return o, all, document.UnmarshalWithConf(o.Prefix(), o, koanf.UnmarshalConf{Tag: "yaml"})
 }
 
 // defaultOptions are those that dubbo begins with. It tells them to nobody but an option.

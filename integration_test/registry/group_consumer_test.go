@@ -175,5 +175,5 @@ func loadText(document string) (err error) {
 		return err
 	}
 	defer os.Remove(file.Name())
-	return dubbo.Load(dubbo.WithPath(file.Name()))
+	return harness.Load(file.Name())
 }
