@@ -109,6 +109,42 @@ func TestTheShortFormInZooKeeper(t *testing.T) {
 	})
 }
 
+// A provider of both groups that shuts down leaves both, although dubbo-go 3.3.2 by itself
+// leaves one, and no call is lost.
+func TestAProviderOfBothLeavesBothInZooKeeper(t *testing.T) {
+	eachByPath(t, func(t *testing.T, p *byPath) {
+		core, noncore := p.joinShort("{join: core}"), p.joinShort("{join: noncore}")
+		both := p.joinAs(func(string) string {
+			// It has not ended, with its sessions, before the test has seen that it has left.
+			return p.short(p.application(), "{join: [core, noncore]}") + "  shutdown: {timeout: 300s, consumer-update-wait-time: 300s}\n"
+		})
+		consumers := map[string]*groupConsumer{}
+		for group, alone := range map[string]*harness.ChildProvider{"core": core, "noncore": noncore} {
+			c := p.dialShort("{see: "+group+"}", map[string]string{group: ""})
+			c.reaches(group, alone)
+			c.reaches(group, both)
+			c.ask(groupConsumerCommand{Start: nameOf(group), Callers: 2})
+			c.on(50)
+			consumers[group] = c
+		}
+		both.Terminate()
+		harness.Eventually(t, "it has left both", func() bool { return !p.listed("core", both) && !p.listed("noncore", both) })
+		harness.Eventually(t, "it gets no more calls", func() bool {
+			last := both.Stats("").Total
+			for _, c := range consumers {
+				c.on(100)
+			}
+			return last == both.Stats("").Total
+		})
+		both.Kill()
+		for group, c := range consumers {
+			c.on(100)
+			require.Empty(t, c.ask(groupConsumerCommand{Stop: true}).Failed, group)
+		}
+		require.True(t, p.listed("core", core) && p.listed("noncore", noncore))
+	})
+}
+
 // What is wrong is said before anything is started.
 func TestFaultsOfTheShortFormInZooKeeper(t *testing.T) {
 	p := newByPath(t, false, harness.Triple)
