@@ -18,7 +18,6 @@ package registry
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -41,7 +40,7 @@ dubbo:
   logger: {level: error}
   registries:
     zk: {protocol: zookeeper, address: %q, registry-type: %s, params: {config-center.timeout: 10s}}
-`, registries, application, os.Getenv("WEIR_TEST_ZOOKEEPER"), kind)
+`, registries, application, p.address, kind)
 }
 
 func (p *byPath) joinShort(registries string) *harness.ChildProvider {
