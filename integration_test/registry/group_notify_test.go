@@ -51,7 +51,7 @@ func (p tagged) told(there bool) {
 		query.Set(conf.GroupKey, p.tag)
 	}
 	text := fmt.Sprintf("%s://%s/%s?%s", p.Protocol, p.Addr, greet.GreetServiceName, query.Encode())
-	action := remoting.EventType(remoting.EventTypeDel)
+	action := remoting.EventTypeDel
 	if there {
 		action = remoting.EventTypeAdd
 	}

@@ -329,7 +329,8 @@ func TestAGroupByApplicationNeedsAMetadataReportInZooKeeper(t *testing.T) {
 }
 
 // dubbo-go 3.3.2 has one exporter for both registries and knows the first of them: when it
-// shuts down it leaves one group, and stays in the other until its session has ended.
+// shuts down it leaves one group, and stays in the other until its session has ended, but for
+// what Weir does then.
 func TestLeavingBothByPathInZooKeeper(t *testing.T) {
 	eachByPath(t, func(t *testing.T, p *byPath) {
 		both := p.join("core", "noncore")
