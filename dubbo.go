@@ -173,10 +173,12 @@ func (s *sources) makeRegistries(o *dubbo.InstanceOptions, instance bool) (made 
 	if !asked {
 		return false, nil
 	}
-	from, faults := group.MakeRegistries(o, r)
+	d := group.Dubbo{Registries: o.Registries, MetadataReport: o.MetadataReport, Provider: o.Provider, Consumer: o.Consumer}
+	from, faults := group.MakeRegistries(&d, r)
 	if err := conf.AsError(faults); err != nil {
 		return false, err
 	}
+	o.Registries, o.MetadataReport, o.Provider, o.Consumer = d.Registries, d.MetadataReport, d.Provider, d.Consumer
 	s.registries = &madeRegistries{from, r, instance}
 	return true, nil
 }

@@ -21,7 +21,6 @@ import (
 	"strconv"
 	"strings"
 
-	"dubbo.apache.org/dubbo-go/v3"
 	commonconfig "dubbo.apache.org/dubbo-go/v3/common/config"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/global"
@@ -32,12 +31,20 @@ import (
 // RegistryID is dubbo's name for the registry of a group, made out of the one named from.
 func RegistryID(from, group string) string { return from + "-" + group }
 
+// Dubbo is what registries take part in of dubbo's configuration.
+type Dubbo struct {
+	Registries     map[string]*global.RegistryConfig
+	MetadataReport *global.MetadataReportConfig
+	Provider       *global.ProviderConfig
+	Consumer       *global.ConsumerConfig
+}
+
 // MakeRegistries puts a registry for each group in place of the one that r names, and has
-// the services and references of o name them: services those of r.Join, references the
+// the services and references of d name them: services those of r.Join, references the
 // one of r.See, where they name no other. It changes nothing when there are faults. from is
 // dubbo's name for the registry that was replaced.
-func MakeRegistries(o *dubbo.InstanceOptions, r conf.GroupRegistries) (from string, faults []conf.Fault) {
-	m := registryMaker{options: o, asked: r}
+func MakeRegistries(d *Dubbo, r conf.GroupRegistries) (from string, faults []conf.Fault) {
+	m := registryMaker{dubbo: d, asked: r}
 	m.find()
 	if len(m.faults) == 0 {
 		m.check()
@@ -49,11 +56,11 @@ func MakeRegistries(o *dubbo.InstanceOptions, r conf.GroupRegistries) (from stri
 }
 
 type registryMaker struct {
-	options *dubbo.InstanceOptions
-	asked   conf.GroupRegistries
-	from    string
-	model   *global.RegistryConfig
-	faults  []conf.Fault
+	dubbo  *Dubbo
+	asked  conf.GroupRegistries
+	from   string
+	model  *global.RegistryConfig
+	faults []conf.Fault
 }
 
 func (m *registryMaker) fault(key, value, problem, allowed string) {
@@ -68,7 +75,7 @@ func (m *registryMaker) find() {
 		m.fault(registriesKey, "", "it names no group", "join, see or both")
 	}
 	var names []string
-	for id, reg := range m.options.Registries {
+	for id, reg := range m.dubbo.Registries {
 		if reg != nil {
 			names = append(names, id)
 		}
@@ -83,10 +90,10 @@ func (m *registryMaker) find() {
 		m.fault(registriesKey+".from", "", "dubbo has several registries", "one of "+there)
 	case m.from == "":
 		m.from = names[0]
-	case m.options.Registries[m.from] == nil:
+	case m.dubbo.Registries[m.from] == nil:
 		m.fault(registriesKey+".from", m.from, "dubbo has no such registry", "one of "+there)
 	}
-	m.model = m.options.Registries[m.from]
+	m.model = m.dubbo.Registries[m.from]
 }
 
 // check looks whether the registry can be copied.
@@ -105,7 +112,7 @@ func (m *registryMaker) check() {
 		m.fault(at+".group", m.model.Group, "the groups are those of "+registriesKey, "none here")
 	}
 	for _, g := range m.asked.Groups() {
-		if id := RegistryID(m.from, g); m.options.Registries[id] != nil {
+		if id := RegistryID(m.from, g); m.dubbo.Registries[id] != nil {
 			m.fault("dubbo.registries."+id, "", "this is the name of the registry of group "+g, "another name")
 		}
 	}
@@ -123,15 +130,15 @@ func (m *registryMaker) check() {
 // report is where metadata lie: in a place of their own, or where dubbo would put them
 // without any groups. nil is nowhere.
 func (m *registryMaker) report() *global.MetadataReportConfig {
-	if r := m.options.MetadataReport; r != nil && r.Address != "" {
+	if r := m.dubbo.MetadataReport; r != nil && r.Address != "" {
 		return r
 	}
 	if use, err := strconv.ParseBool(m.model.UseAsMetaReport); err == nil && !use {
 		return nil
 	}
 	r := global.DefaultMetadataReportConfig()
-	if m.options.MetadataReport != nil {
-		r = m.options.MetadataReport.Clone()
+	if m.dubbo.MetadataReport != nil {
+		r = m.dubbo.MetadataReport.Clone()
 	}
 	r.Protocol, r.Address = constant.ZookeeperKey, address(m.model.Address)
 	r.Username, r.Password, r.Timeout = m.model.Username, m.model.Password, m.model.Timeout
@@ -148,12 +155,12 @@ func address(s string) string {
 }
 
 func (m *registryMaker) put() {
-	o := m.options
+	d := m.dubbo
 	if r := m.report(); r != nil {
-		o.MetadataReport = r
+		d.MetadataReport = r
 	}
-	delete(o.Registries, m.from)
-	others := slices.Sorted(maps.Keys(o.Registries))
+	delete(d.Registries, m.from)
+	others := slices.Sorted(maps.Keys(d.Registries))
 	for _, g := range m.asked.Groups() {
 		reg := m.model.Clone()
 		reg.Group = g
@@ -161,19 +168,19 @@ func (m *registryMaker) put() {
 		reg.Namespace = g
 		// Next to the instances of a group metadata would be taken for one.
 		reg.UseAsMetaReport = "false"
-		o.Registries[RegistryID(m.from, g)] = reg
+		d.Registries[RegistryID(m.from, g)] = reg
 	}
-	if o.Provider != nil {
-		o.Provider.RegistryIDs = m.ids(o.Provider.RegistryIDs, others, m.asked.Join...)
-		for _, s := range o.Provider.Services {
+	if d.Provider != nil {
+		d.Provider.RegistryIDs = m.ids(d.Provider.RegistryIDs, others, m.asked.Join...)
+		for _, s := range d.Provider.Services {
 			if s != nil && len(s.RegistryIDs) > 0 {
 				s.RegistryIDs = m.ids(s.RegistryIDs, nil, m.asked.Join...)
 			}
 		}
 	}
-	if o.Consumer != nil {
-		o.Consumer.RegistryIDs = m.ids(o.Consumer.RegistryIDs, others, m.asked.See)
-		for _, r := range o.Consumer.References {
+	if d.Consumer != nil {
+		d.Consumer.RegistryIDs = m.ids(d.Consumer.RegistryIDs, others, m.asked.See)
+		for _, r := range d.Consumer.References {
 			if r != nil && len(r.RegistryIDs) > 0 {
 				r.RegistryIDs = m.ids(r.RegistryIDs, nil, m.asked.See)
 			}

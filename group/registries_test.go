@@ -19,7 +19,6 @@ import (
 	"slices"
 	"testing"
 
-	"dubbo.apache.org/dubbo-go/v3"
 	"dubbo.apache.org/dubbo-go/v3/global"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,8 +38,8 @@ func zk(change ...func(*global.RegistryConfig)) *global.RegistryConfig {
 	return r
 }
 
-func optionsOf(registries map[string]*global.RegistryConfig) *dubbo.InstanceOptions {
-	return &dubbo.InstanceOptions{
+func optionsOf(registries map[string]*global.RegistryConfig) *group.Dubbo {
+	return &group.Dubbo{
 		Registries: registries, MetadataReport: &global.MetadataReportConfig{},
 		Provider: &global.ProviderConfig{Services: map[string]*global.ServiceConfig{"all": {}, "own": {RegistryIDs: []string{"zk-old"}}, "named": {RegistryIDs: []string{"zk"}}}},
 		Consumer: &global.ConsumerConfig{References: map[string]*global.ReferenceConfig{"all": {}, "own": {RegistryIDs: []string{"zk-old"}}, "named": {RegistryIDs: []string{"nacos,zk"}}}},
@@ -86,11 +85,11 @@ func TestMakeRegistriesOutOfTheOnlyOne(t *testing.T) {
 	assert.Equal(t, "zookeeper://a:1,b:2", o.Registries["main-core"].Address)
 	assert.Equal(t, "a:1,b:2", o.MetadataReport.Address)
 
-	for name, change := range map[string]func(o *dubbo.InstanceOptions){
-		"a place of their own": func(o *dubbo.InstanceOptions) {
+	for name, change := range map[string]func(o *group.Dubbo){
+		"a place of their own": func(o *group.Dubbo) {
 			o.MetadataReport = &global.MetadataReportConfig{Protocol: "nacos", Address: "n:1", Group: "core"}
 		},
-		"nowhere": func(o *dubbo.InstanceOptions) { o.Registries["main"].UseAsMetaReport = "false" },
+		"nowhere": func(o *group.Dubbo) { o.Registries["main"].UseAsMetaReport = "false" },
 	} {
 		o := optionsOf(map[string]*global.RegistryConfig{"main": zk()})
 		change(o)
@@ -99,7 +98,7 @@ func TestMakeRegistriesOutOfTheOnlyOne(t *testing.T) {
 		require.Empty(t, faults, name)
 		assert.Equal(t, &want, o.MetadataReport, name)
 	}
-	o = &dubbo.InstanceOptions{Registries: map[string]*global.RegistryConfig{"main": zk()}}
+	o = &group.Dubbo{Registries: map[string]*global.RegistryConfig{"main": zk()}}
 	_, faults = group.MakeRegistries(o, conf.GroupRegistries{Join: []string{"core"}, See: "core"})
 	require.Empty(t, faults)
 	assert.NotNil(t, o.Registries["main-core"])
