@@ -159,6 +159,94 @@ func (r GroupRegistries) Groups() []string {
 	return out
 }
 
+// RegistryID is dubbo's name for the registry of a group, made out of the one named from.
+func RegistryID(from, group string) string { return from + "-" + group }
+
+// DubboRegistry is what is known of a registry of dubbo's.
+type DubboRegistry struct{ Name, Protocol, Group string }
+
+// Pick finds the registry to make those of the groups out of, and says why it will not do.
+// The faults have no source yet.
+func (r GroupRegistries) Pick(all []DubboRegistry) (from string, faults []Fault) {
+	const key = RootKey + "." + registriesName
+	fault := func(key, value, problem, allowed string) {
+		faults = append(faults, Fault{Key: key, Value: value, Problem: problem, Allowed: allowed})
+	}
+	if len(r.Join) == 0 && r.See == "" {
+		fault(key, "", "it names no group", "join, see or both")
+	}
+	var names []string
+	for _, reg := range all {
+		names = append(names, reg.Name)
+	}
+	slices.Sort(names)
+	there := strings.Join(names, ", ")
+	from = r.From
+	switch {
+	case len(names) == 0:
+		fault(key, from, "dubbo has no registry to make those of the groups out of", "one registry below dubbo.registries, or by dubbo.WithRegistry")
+		return from, faults
+	case from == "" && len(names) > 1:
+		fault(key+".from", "", "dubbo has several registries", "one of "+there)
+		return from, faults
+	case from == "":
+		from = names[0]
+	}
+	i := slices.IndexFunc(all, func(reg DubboRegistry) bool { return reg.Name == from })
+	if i < 0 {
+		fault(key+".from", from, "dubbo has no such registry", "one of "+there)
+		return from, faults
+	}
+	at := "dubbo.registries." + from
+	if all[i].Protocol != "zookeeper" {
+		fault(at+".protocol", all[i].Protocol, "groups by the path of a registry are for ZooKeeper: elsewhere dubbo-go 3.3.2 mixes them, or finds nobody, or it is not known",
+			"zookeeper, or groups by tag: "+GroupKey)
+		return from, faults
+	}
+	if all[i].Group != "" {
+		fault(at+".group", all[i].Group, "the groups are those of "+key, "none here")
+	}
+	for _, g := range r.Groups() {
+		if id := RegistryID(from, g); slices.Contains(names, id) {
+			fault("dubbo.registries."+id, "", "this is the name of the registry of group "+g, "another name")
+		}
+	}
+	return from, faults
+}
+
+// groupRegistries checks the registries of a document beside what is asked of them.
+func (c *dubboChecker) groupRegistries(n *yaml.Node, top, section *GroupRegistries) {
+	r := top
+	if r == nil {
+		r = section
+	}
+	if r == nil || n == nil {
+		return // there may be registries in another file
+	}
+	text := func(n *yaml.Node, key string) string {
+		switch v := c.child(n, key); {
+		case v == nil || v.Kind != yaml.ScalarNode || isNull(v):
+			return ""
+		case isPlaceholder(v.Value):
+			return c.filled(v.Value)
+		default:
+			return v.Value
+		}
+	}
+	var all []DubboRegistry
+	c.each(n, func(name string, _, value *yaml.Node) {
+		protocol, _, schemed := strings.Cut(text(value, "address"), "://")
+		if !schemed {
+			protocol = text(value, "protocol")
+		}
+		all = append(all, DubboRegistry{Name: name, Protocol: protocol, Group: text(value, "group")})
+	})
+	_, faults := r.Pick(all)
+	for _, f := range faults {
+		c.fault(n, f)
+	}
+}
+
 // registries reads the map of them.
 func (p *yamlParser) registries(n *yaml.Node) { p.rootMap(n, registriesName, registryKeys) }
 

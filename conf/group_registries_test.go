@@ -92,3 +92,34 @@ func TestGroupRegistryValues(t *testing.T) {
 	require.Len(t, faults, 1)
 	assert.Equal(t, `b key=group.registries.join value="noncore": a sets the same key to "core"; allowed: one of the two places`, faults[0].String())
 }
+
+func TestGroupRegistriesOfADocument(t *testing.T) {
+	const zk = "zk: {protocol: zookeeper, address: 127.0.0.1}"
+	for _, tt := range []struct{ registries, asked, want string }{
+		{zk, "{join: core}", ""},
+		{zk, "{from: zk, see: core, also: [noncore]}", ""},
+		{"zk: {address: '${where:zookeeper://127.0.0.1}'}", "{join: core}", ""},
+		{zk, "{also: [core]}", "f:3 key=weir.group.registries: it names no group; allowed: join, see or both"},
+		{"", "{join: core}", "f:3 key=weir.group.registries: dubbo has no registry to make those of the groups out of; allowed: one registry below dubbo.registries, or by dubbo.WithRegistry"},
+		{zk + ", a: {protocol: nacos}", "{join: core}", "f:3 key=weir.group.registries.from: dubbo has several registries; allowed: one of a, zk"},
+		{zk, "{from: zoo, join: core}", `f:3 key=weir.group.registries.from value="zoo": dubbo has no such registry; allowed: one of zk`},
+		{"zk: {protocol: '${p:etcdv3}'}", "{join: core}", `f:3 key=dubbo.registries.zk.protocol value="etcdv3": groups by the path of a registry are for ZooKeeper: elsewhere dubbo-go 3.3.2 mixes them, or finds nobody, or it is not known; allowed: zookeeper, or groups by tag: weir.group`},
+		{"zk: {protocol: zookeeper, group: a}", "{join: core}", `f:3 key=dubbo.registries.zk.group value="a": the groups are those of weir.group.registries; allowed: none here`},
+		{zk + ", zk-core: {protocol: zookeeper}", "{from: zk, join: core}", `f:3 key=dubbo.registries.zk-core: this is the name of the registry of group core; allowed: another name`},
+	} {
+		section := "group: {registries: " + tt.asked + "}"
+		for _, doc := range []string{
+			"weir: {" + section + "}\ndubbo:\n  registries: {" + tt.registries + "}\n",
+			"dubbo:\n  custom: {config-map: {weir: {" + section + "}}}\n  registries: {" + tt.registries + "}\n",
+		} {
+			report := Validate("f", []byte(doc))
+			if tt.want == "" {
+				assert.Empty(t, report.Faults, doc)
+			} else if assert.Len(t, report.Faults, 1, doc) {
+				assert.Equal(t, tt.want, report.Faults[0].String(), doc)
+			}
+		}
+	}
+	report := Validate("f", []byte("weir: {group: {registries: {join: core}}}"))
+	assert.Empty(t, report.Faults, "dubbo's document is another")
+}

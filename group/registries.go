@@ -28,9 +28,6 @@ import (
 	"github.com/weir-go/weir/conf"
 )
 
-// RegistryID is dubbo's name for the registry of a group, made out of the one named from.
-func RegistryID(from, group string) string { return from + "-" + group }
-
 // Dubbo is what registries take part in of dubbo's configuration.
 type Dubbo struct {
 	Registries     map[string]*global.RegistryConfig
@@ -71,51 +68,26 @@ const registriesKey = "weir.group.registries"
 
 // find finds the registry to copy.
 func (m *registryMaker) find() {
-	if len(m.asked.Join) == 0 && m.asked.See == "" {
-		m.fault(registriesKey, "", "it names no group", "join, see or both")
-	}
-	var names []string
+	var all []conf.DubboRegistry
 	for id, reg := range m.dubbo.Registries {
-		if reg != nil {
-			names = append(names, id)
+		if reg == nil {
+			continue
 		}
+		protocol, _, schemed := strings.Cut(reg.Address, "://")
+		if !schemed {
+			protocol = reg.Protocol
+		}
+		all = append(all, conf.DubboRegistry{Name: id, Protocol: protocol, Group: reg.Group})
 	}
-	slices.Sort(names)
-	there := strings.Join(names, ", ")
-	m.from = m.asked.From
-	switch {
-	case len(names) == 0:
-		m.fault(registriesKey, m.from, "dubbo has no registry to make those of the groups out of", "one registry below dubbo.registries, or by dubbo.WithRegistry")
-	case m.from == "" && len(names) > 1:
-		m.fault(registriesKey+".from", "", "dubbo has several registries", "one of "+there)
-	case m.from == "":
-		m.from = names[0]
-	case m.dubbo.Registries[m.from] == nil:
-		m.fault(registriesKey+".from", m.from, "dubbo has no such registry", "one of "+there)
+	m.from, m.faults = m.asked.Pick(all)
+	for i := range m.faults {
+		m.faults[i].Source = "registries"
 	}
 	m.model = m.dubbo.Registries[m.from]
 }
 
 // check looks whether the registry can be copied.
 func (m *registryMaker) check() {
-	at := "dubbo.registries." + m.from
-	protocol, _, schemed := strings.Cut(m.model.Address, "://")
-	if !schemed {
-		protocol = m.model.Protocol
-	}
-	if protocol != constant.ZookeeperKey {
-		m.fault(at+".protocol", protocol, "groups by the path of a registry are for ZooKeeper: elsewhere dubbo-go 3.3.2 mixes them, or finds nobody, or it is not known",
-			"zookeeper, or groups by tag: "+conf.GroupKey)
-		return
-	}
-	if m.model.Group != "" {
-		m.fault(at+".group", m.model.Group, "the groups are those of "+registriesKey, "none here")
-	}
-	for _, g := range m.asked.Groups() {
-		if id := RegistryID(m.from, g); m.dubbo.Registries[id] != nil {
-			m.fault("dubbo.registries."+id, "", "this is the name of the registry of group "+g, "another name")
-		}
-	}
 	if report := m.report(); m.model.RegistryType != constant.RegistryTypeInterface && report != nil && address(report.Address) == address(m.model.Address) {
 		root := report.Group
 		if root == "" {
@@ -168,7 +140,7 @@ func (m *registryMaker) put() {
 		reg.Namespace = g
 		// Next to the instances of a group metadata would be taken for one.
 		reg.UseAsMetaReport = "false"
-		d.Registries[RegistryID(m.from, g)] = reg
+		d.Registries[conf.RegistryID(m.from, g)] = reg
 	}
 	if d.Provider != nil {
 		d.Provider.RegistryIDs = m.ids(d.Provider.RegistryIDs, others, m.asked.Join...)
@@ -202,7 +174,7 @@ func (m *registryMaker) ids(named, others []string, groups ...string) []string {
 			continue
 		}
 		for _, g := range groups {
-			out = append(out, RegistryID(m.from, g))
+			out = append(out, conf.RegistryID(m.from, g))
 		}
 	}
 	slices.Sort(out)
@@ -215,10 +187,10 @@ func (m *registryMaker) ids(named, others []string, groups ...string) []string {
 func Joined(from string, r conf.GroupRegistries, p *global.ProviderConfig) error {
 	var want []string
 	for _, g := range r.Join {
-		want = append(want, strconv.Quote(RegistryID(from, g)))
+		want = append(want, strconv.Quote(conf.RegistryID(from, g)))
 	}
 	for _, g := range r.Groups() {
-		if !slices.Contains(r.Join, g) && slices.Contains(p.RegistryIDs, RegistryID(from, g)) {
+		if !slices.Contains(r.Join, g) && slices.Contains(p.RegistryIDs, conf.RegistryID(from, g)) {
 			return &conf.Error{Faults: []conf.Fault{{
 				Source: "server", Key: "registry-ids", Value: strings.Join(p.RegistryIDs, ","),
 				Problem: fmt.Sprintf("services would be registered under group %s, which %s.join does not have: dubbo-go 3.3.2 has the server of an instance use all registries", g, registriesKey),
