@@ -17,6 +17,7 @@ package dagor
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 )
 
@@ -45,21 +46,25 @@ func (s Subject) String() string {
 // BusinessTable has the business levels of subjects. It is immutable. The nil table and
 // the zero one have none.
 type BusinessTable struct {
-	actions  map[string]uint8
-	services map[string]*serviceLevels
+	actions map[string]uint8
+	// cells are a hash table with linear probing, of services and of methods, these in both
+	// spellings so that no lookup has to build one. At least half of the cells are
+	// free. A map of maps takes twice the time, which every call would pay that comes in.
+	cells []levelCell
 }
 
-type serviceLevels struct {
-	level uint8
-	known bool // of the service as a whole
-	// methods has each in both spellings, so that no lookup has to build one.
-	methods map[string]uint8
+type levelCell struct {
+	service, method string // both "" in a free one
+	level           uint8
 }
 
 // NewBusinessTable returns the table of these levels, 0 to 255. The error wraps
 // [ErrLabels] and names all entries that are wrong.
 func NewBusinessTable(levels map[Subject]int) (*BusinessTable, error) {
-	t := &BusinessTable{actions: map[string]uint8{}, services: map[string]*serviceLevels{}}
+	t := &BusinessTable{
+		actions: map[string]uint8{},
+		cells:   make([]levelCell, 2<<bits.Len(uint(2*len(levels)))), // a method takes two
+	}
 	var bad []string
 	for s, level := range levels {
 		if why := t.add(s, level); why != "" {
@@ -90,20 +95,31 @@ func (t *BusinessTable) add(s Subject, level int) string {
 	case s.Service == "":
 		return "the name of the service is empty"
 	}
-	of := t.services[s.Service]
-	if of == nil {
-		of = &serviceLevels{methods: map[string]uint8{}}
-		t.services[s.Service] = of
-	}
-	if s.Method == "" {
-		of.level, of.known = uint8(level), true
-		return ""
-	}
-	if _, there := of.methods[s.Method]; there {
+	c := t.cell(s.Service, s.Method)
+	if c.service != "" {
 		return "the method stands here twice (the case of its first letter does not matter)"
 	}
-	of.methods[s.Method], of.methods[otherCase(s.Method)] = uint8(level), uint8(level)
+	*c = levelCell{s.Service, s.Method, uint8(level)}
+	if s.Method != "" {
+		other := otherCase(s.Method)
+		*t.cell(s.Service, other) = levelCell{s.Service, other, uint8(level)}
+	}
 	return ""
+}
+
+// cell is that of a service, where method is "", or of a method of it, or the free one
+// where it would be.
+func (t *BusinessTable) cell(service, method string) *levelCell {
+	last := uint64(len(t.cells) - 1)
+	i := hashText(service)
+	if method != "" {
+		i += bits.RotateLeft64(hashText(method), 32)
+	}
+	for ; ; i++ {
+		if c := &t.cells[i&last]; c.service == "" || c.method == method && c.service == service {
+			return c
+		}
+	}
 }
 
 // otherCase is the other spelling of a method, itself where there is none.
@@ -126,15 +142,16 @@ func (t *BusinessTable) Level(call Subject) (uint8, bool) {
 			return level, true
 		}
 	}
-	of := t.services[call.Service]
-	if of == nil {
+	if len(t.cells) == 0 || call.Service == "" {
 		return Businesses - 1, false
 	}
-	if level, ok := of.methods[call.Method]; ok {
-		return level, true
+	if call.Method != "" {
+		if c := t.cell(call.Service, call.Method); c.service != "" {
+			return c.level, true
+		}
 	}
-	if of.known {
-		return of.level, true
+	if c := t.cell(call.Service, ""); c.service != "" {
+		return c.level, true
 	}
 	return Businesses - 1, false
 }

@@ -154,7 +154,7 @@ func (c *Controller) wait(p Priority, now time.Duration, w *Waiter, told Decided
 		c.seen.refused.Add(1)
 		return Expired, told
 	}
-	*w = Waiter{Until: until, priority: p, arrived: now}
+	*w = Waiter{Until: until, Owner: w.Owner, priority: p, arrived: now}
 	if c.line.len() >= c.room {
 		c.expire(now, &told)
 	}

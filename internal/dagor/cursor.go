@@ -17,14 +17,14 @@ package dagor
 // The opener's figures.
 const (
 	// openerWindows is how many windows it looks at before it moves.
-	openerWindows = 2
+	openerWindows = 1
 	// openerSpare is how many calls are wanted for each that can be done: the queue chooses
 	// among them, and at a refusal's price of a fiftieth of a call the spare costs 1 %.
 	openerSpare = 1.5
 	// openerFade is what is left of a demand that is no longer seen at the next move.
-	openerFade = 0.75
+	openerFade = 0.85
 	// openerMoves is of how many moves it remembers what came.
-	openerMoves = 4
+	openerMoves = 8
 )
 
 // opener finds the cursor that a Controller advertises: the most important calls that would
@@ -38,7 +38,6 @@ type opener struct {
 	marks   [2][openerMoves]uint64
 	moves   int
 	buf     []uint64
-	last    float64
 }
 
 func newOpener() opener { return opener{cursor: Open} }
@@ -57,8 +56,12 @@ func (o *opener) window(f figures, capacity float64, came, shed *sample) Priorit
 		return o.cursor
 	}
 	seen := float64(f.came+f.shed) / f.took.Seconds()
-	faded := o.demand * openerFade
-	o.demand = max(seen, faded)
+	if f.shed > 0 || o.cursor == Open {
+		o.demand = seen
+	} else {
+		// Nothing is shed, or nobody tells of it.
+		o.demand = max(seen, o.demand*openerFade)
+	}
 	want := capacity * openerSpare
 	switch {
 	case capacity <= 0 || o.demand <= want:

@@ -139,7 +139,7 @@ func TestLevelsAndRanksAreUniform(t *testing.T) {
 	for _, format := range []string{"%d", "user-%08d", "%x", "%032x", "%d@example.com", "%016d0000000000000000", "4bf92f3577b34da6%016x"} {
 		users, tasks, traces, both := make([]int, 128), make([]int, 256), make([]int, 128), make([]int, 256)
 		pairs := make([]int, 256)
-		for n := range 60_000 {
+		for n := range 30_000 {
 			id := fmt.Sprintf(format, n)
 			u := l.Entry(checkout, dagor.Task{User: id, Trace: id}, day)
 			users[u.Level().User()]++
@@ -156,7 +156,7 @@ func TestLevelsAndRanksAreUniform(t *testing.T) {
 		assertEven(t, both, format+": levels and ranks of tasks without a user")
 	}
 	users, tasks := make([]int, 128), make([]int, 256)
-	for n := range uint64(60_000) {
+	for n := range uint64(30_000) {
 		p := l.Entry(checkout, dagor.Task{Random: n}, day)
 		users[p.Level().User()]++
 		tasks[p.Task()&255]++

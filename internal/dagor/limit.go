@@ -45,6 +45,8 @@ const (
 	tunerSure = 0.08
 	// A limit that has fallen to this share since the last trial asks for another.
 	tunerFallen = 0.9
+	// tunerCalm is the share of the limit up to which calls are alone.
+	tunerCalm = 0.6
 	// tunerQuiet is how many times the latency of trials is as good as no waiting.
 	tunerQuiet = 1.02
 	// A latency of so many times the usual one makes it look for more room. What a higher limit has to
@@ -208,9 +210,7 @@ func (t *tuner) look(latency float64) {
 	t.usual += tunerDoubt * (latency - t.usual)
 	if !run.pressed() {
 		t.growing = 0
-		if run.running() < tunerShallow*float64(t.limit) && (t.alone == 0 || latency < t.alone) {
-			t.alone = latency // nobody waited there
-		}
+		t.calm(run, latency)
 		return
 	}
 	if t.alone > 0 {
@@ -229,6 +229,19 @@ func (t *tuner) look(latency float64) {
 		}
 		t.try(tunerDown, n)
 	}
+}
+
+// calm takes what was seen while there was less to do than can be done. Where far fewer ran
+// than may, they can be taken not to have waited for each other; a trial corrects that.
+func (t *tuner) calm(run figures, latency float64) {
+	if run.running() > tunerCalm*float64(t.limit) {
+		return
+	}
+	if t.alone == 0 {
+		t.alone = latency
+	}
+	t.alone += tunerDoubt * (latency - t.alone)
+	t.since, t.at = 0, t.limit
 }
 
 // due tells whether a trial is.

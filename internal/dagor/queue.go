@@ -47,8 +47,10 @@ func (v Verdict) String() string {
 type Waiter struct {
 	// Verdict is for its owner to read when the Controller has handed the Waiter out.
 	Verdict Verdict
-	// Until is when it expires, once it waits.
+	// Until, where it is set, is when it expires at the latest.
 	Until time.Duration
+	// Owner is for its owner to find what a Waiter is part of.
+	Owner any
 
 	priority Priority
 	arrived  time.Duration

@@ -162,7 +162,7 @@ func play(t *testing.T, steps []byte) {
 
 func TestUpstreamAgainstItsShadow(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	for range 3000 {
+	for range 1500 {
 		steps := make([]byte, 200)
 		for i := range steps {
 			steps[i] = byte(rnd.Uint32())
@@ -192,7 +192,7 @@ func TestSamplesAreUniform(t *testing.T) {
 		s := &sheds{}
 		s.count.Store(77 << roundBits)
 		hits := make([]int, all)
-		const rounds = 20_000
+		const rounds = 8_000
 		for range rounds {
 			for i := range tt.back {
 				s.add(Priority(i))

@@ -38,7 +38,7 @@ type flight struct {
 // TTL, and before it what the instance says now is known after the TTL at most.
 func TestLevelsOpenAgainAfterAnyLoss(t *testing.T) {
 	const ttl = 500 * ms
-	for seed := range uint64(300) {
+	for seed := range uint64(150) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		u := upstream(t, dagor.UpstreamRules{TTL: ttl})
 		truth := dagor.Advert{Cursor: dagor.Open, Run: 1000}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/internal/retry/budget"
 )
 
 // stateKey is the attribute of an invocation that holds its call's state. It is
@@ -42,12 +43,11 @@ type state struct {
 // Served, Done and Reference.Refused. The zero value is that of a reference
 // where nothing was ever refused, and does nothing.
 type Attempt struct {
-	ref      *Reference
-	address  string
-	begun    uint64 // of marks
-	clock    uint64 // of calls
-	extra    bool   // a try after a refusal, which the budget is answerable for
-	reserved bool   // a token was taken for it
+	ref     *Reference
+	address string
+	begun   uint64 // of marks
+	clock   uint64 // of calls
+	grant   budget.Grant
 }
 
 // Known reports whether the attempt is not the zero one.
@@ -97,18 +97,12 @@ func (r *Reference) beginSlow(inv base.Invocation, address string, p Policy) (At
 	case sent > 1:
 		return a, r.Final(last)
 	}
-	a.extra = true
-	now, calls, ratio := r.now(), r.calls.Sum(), r.getRatio()
-	if r.marked(address, now) {
-		a.reserved = r.budget.take(now, calls, ratio)
-		if !a.reserved {
-			return a, r.Final(last)
-		}
-		return a, nil
-	}
-	if !r.budget.solvent(now, calls, ratio) {
+	now := r.now()
+	grant, ok := r.budget.Ask(r.budgetPolicy(), budget.Try{Refused: true, Full: r.marked(address, now)}, now, r.calls.Sum())
+	if !ok {
 		return a, r.Final(last)
 	}
+	a.grant = grant
 	return a, nil
 }
 
@@ -143,8 +137,8 @@ func (a Attempt) Served() {
 // Done reports an attempt that the instance did not refuse, of which it is not
 // known whether it admitted it: a stream that was opened, a broken connection.
 func (a Attempt) Done() {
-	if a.reserved {
-		a.ref.budget.giveBack()
+	if a.ref != nil {
+		a.ref.budget.End(a.grant, false)
 	}
 }
 
@@ -152,10 +146,7 @@ func (a Attempt) Done() {
 // It returns the error that the attempt ends with: one that lets failover try
 // another instance, or one that ends it.
 func (r *Reference) Refused(a Attempt, inv base.Invocation, address string, p Policy, e *call.RejectError) error {
-	if a.extra && !a.reserved {
-		// It was tried for free and refused: the budget pays, even in debt.
-		r.budget.owe()
-	}
+	r.budget.End(a.grant, true)
 	if e.Guard != conf.GroupGuard { // which says whom it is for, not that it is full
 		r.mark(address, e.RetryAfter)
 	}

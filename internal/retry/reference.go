@@ -25,6 +25,7 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 
 	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/internal/retry/budget"
 	"github.com/weir-go/weir/internal/stripe"
 	"github.com/weir-go/weir/loadbalance/pick"
 )
@@ -95,7 +96,7 @@ type Reference struct {
 	ratioVersion uint64        // guarded by ratioMu
 	ratio        atomic.Uint64 // of a float64
 	calls        *stripe.Counter
-	budget       budget
+	budget       budget.Budget
 
 	stateMu sync.Mutex // guarded by stateMu: making the state of an invocation
 
@@ -165,6 +166,11 @@ func (r *Reference) SetRatio(version uint64, ratio float64) {
 
 func (r *Reference) getRatio() float64 { return math.Float64frombits(r.ratio.Load()) }
 
+// budgetPolicy is that of tries after a refusal; others are dubbo's own, and free.
+func (r *Reference) budgetPolicy() budget.Policy {
+	return budget.Policy{Scope: budget.Refusals, Ratio: r.getRatio()}
+}
+
 func (r *Reference) now() time.Duration { return time.Since(r.started) }
 
 // Refusing reports whether an instance has ever refused a call of the
@@ -227,7 +233,7 @@ func (r *Reference) served(address string, begun uint64) {
 		return
 	}
 	if v, ok := r.marks.Load(address); ok && v.(*mark).seq <= begun && r.unmark(address, v.(*mark)) {
-		r.budget.forgive(r.now())
+		r.budget.Forgive(r.budgetPolicy(), r.now())
 	}
 }
 

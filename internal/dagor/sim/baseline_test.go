@@ -215,7 +215,7 @@ func TestPIDAdmitsWhatCanBeDone(t *testing.T) {
 		setup := overload(x, 1, PID)
 		stats := setup.Run()
 		rate := float64(stats.Arrived-stats.Refused) / (setup.Lasts - setup.Warm).Seconds()
-		assert.InEpsilon(t, setup.Saturated(), rate, 0.03, "%v: %v", x, rate)
+		assert.InEpsilon(t, setup.Saturated(), rate, 0.05, "%v: %v", x, rate)
 		assert.Less(t, stats.Wait(0.99), 400*time.Millisecond, "%v", x)
 	}
 	stats := overload(0.5, 1, PID).Run()
@@ -237,7 +237,8 @@ func TestPIDCutsByTheDistribution(t *testing.T) {
 	p := &PIDPolicy{Period: time.Second, sum: 0.25}
 	b := newBench(t, 1, func(*Server) Policy { return p })
 	for i := range 3 * pidSample { // the last thousand count
-		p.Arrive(b.Server, &Call{Priority: dagor.Priority(i), caller: named{b, fmt.Sprint(i)}})
+		rank := i/pidSample*pidSample + i*7%pidSample
+		p.Arrive(b.Server, &Call{Priority: dagor.Priority(rank), caller: named{b, fmt.Sprint(i)}})
 	}
 	b.now = time.Second
 	p.adjust(b.Server)

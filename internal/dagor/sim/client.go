@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/dagor"
+	"github.com/weir-go/weir/internal/retry/budget"
 )
 
 // Class is a kind of task.
@@ -47,6 +48,20 @@ type Load struct {
 	Users int
 	// Begun has the later calls of a task go before its first.
 	Begun bool
+	// Timeout is for one try of a call, the deadline by default. What is not answered by then is
+	// sent again like what is refused, while the server goes on with it.
+	Timeout time.Duration
+	// Budget is for what is sent again.
+	Budget Budget
+}
+
+// Budget bounds what is sent again.
+type Budget struct {
+	On bool
+	// RefusalsOnly has it count what is sent again after a refusal only.
+	RefusalsOnly bool
+	// Ratio is what it gains for a call.
+	Ratio float64
 }
 
 // client makes tasks.
@@ -59,6 +74,25 @@ type client struct {
 	chance    *rand.Rand
 	stats     *Stats
 	tasks     uint64
+	budget    budget.Budget
+	calls     int64
+}
+
+// again tells whether a call may be sent again.
+func (c *client) again(refused bool) bool {
+	b := c.load.Budget
+	if !b.On {
+		return true
+	}
+	p := budget.Policy{Scope: budget.All, Ratio: b.Ratio}
+	if b.RefusalsOnly {
+		p.Scope = budget.Refusals
+	}
+	g, ok := c.budget.Ask(p, budget.Try{Refused: refused, Full: refused}, c.now, c.calls)
+	if ok {
+		c.budget.End(g, true)
+	}
+	return ok
 }
 
 // task is one that makes calls.
@@ -71,6 +105,7 @@ type task struct {
 	start    time.Duration
 	priority dagor.Priority
 	sent     int // of the present call
+	try      *Call
 	over     bool
 }
 
@@ -152,28 +187,60 @@ func (t *task) send() {
 		}
 		if !t.up.admits(s, p, t.c.now) {
 			t.c.stats.shed(t)
-			if t.sent > t.c.load.Resends {
+			if t.sent > t.c.load.Resends || !t.c.again(true) {
 				t.fail()
 			}
 			continue
 		}
-		call := &Call{Priority: p, Class: t.class, Deadline: t.start + t.c.load.Deadline, caller: t}
+		t.first()
+		until := t.start + t.c.load.Deadline
+		if d := t.c.load.Timeout; d > 0 {
+			until = min(until, t.c.now+d)
+		}
+		call := &Call{Priority: p, Class: t.class, Deadline: until, caller: t}
 		call.Report = t.up.report(s)
+		t.try = call
+		if t.c.load.Timeout > 0 {
+			t.c.At(until, func() {
+				if t.try == call && !t.over {
+					t.again(false)
+				}
+			})
+		}
 		t.c.servers[s].arrive(call)
 		return
 	}
 }
 
-func (t *task) answered(_ *Call, s *Server) {
-	t.up.learn(t.c.index(s), s, t.c.now)
-	if t.over {
+// first counts a call, and what is sent again.
+func (t *task) first() {
+	if t.sent == 1 {
+		t.c.calls++
 		return
 	}
-	if t.c.now > t.start+t.c.load.Deadline {
+	t.c.stats.again(t)
+}
+
+// again sends the present call again, if it may be.
+func (t *task) again(refused bool) {
+	t.try = nil
+	if t.sent > t.c.load.Resends || !t.c.again(refused) {
 		t.fail()
 		return
 	}
-	t.sent = 0
+	t.send()
+}
+
+func (t *task) answered(c *Call, s *Server) {
+	t.up.learn(t.c.index(s), s, t.c.now)
+	if t.over || t.try != c {
+		return
+	}
+	if t.c.now > c.Deadline {
+		t.fail()
+		return
+	}
+	t.sent, t.try = 0, nil
 	if t.left--; t.left > 0 {
 		t.send()
 		return
@@ -182,17 +249,17 @@ func (t *task) answered(_ *Call, s *Server) {
 	t.c.stats.succeeded(t)
 }
 
-func (t *task) refused(_ *Call, s *Server) {
+func (t *task) refused(c *Call, s *Server) {
 	t.up.learn(t.c.index(s), s, t.c.now)
-	if t.over {
-		return
-	}
-	if t.sent > t.c.load.Resends {
-		t.fail()
+	if t.over || t.try != c {
 		return
 	}
 	// Not at once: the policy that refused is not to be asked again before it is done.
-	t.c.After(0, t.send)
+	t.c.After(0, func() {
+		if !t.over && t.try == c {
+			t.again(true)
+		}
+	})
 }
 
 func (t *task) fail() {

@@ -79,6 +79,8 @@ type WeirPolicy struct {
 	// Sees has it told how long calls wait for a slot, as the scheduler's latency tells of handlers
 	// that need a CPU.
 	Sees bool
+	// Life is how often the server was started before.
+	Life uint64
 
 	delays time.Duration
 	began  int
@@ -88,16 +90,15 @@ type WeirPolicy struct {
 // Arrive asks the controller.
 func (p *WeirPolicy) Arrive(s *Server, c *Call) {
 	p.Learn(c.Report)
-	c.waiter.Until = c.Deadline
+	c.waiter.Until, c.waiter.Owner = c.Deadline, c
 	v, told := p.Enter(c.Priority, s.now, &c.waiter)
 	switch v {
 	case dagor.Admitted:
 		s.Accept(c)
 	case dagor.Waits:
-		s.waits(c)
+		life := s.life
 		s.At(c.waiter.Until, func() {
-			if p.Expire(&c.waiter) {
-				s.leaves(c)
+			if s.life == life && p.Expire(&c.waiter) {
 				s.Refuse(c)
 			}
 		})
@@ -109,8 +110,7 @@ func (p *WeirPolicy) Arrive(s *Server, c *Call) {
 
 func (p *WeirPolicy) tell(s *Server, told dagor.Decided) {
 	for w := told.Next(); w != nil; w = told.Next() {
-		c := s.waiter(w)
-		s.leaves(c)
+		c := w.Owner.(*Call)
 		if w.Verdict == dagor.Admitted {
 			s.Accept(c)
 		} else {
@@ -134,7 +134,11 @@ func (p *WeirPolicy) Begin(s *Server, c *Call) bool {
 func (p *WeirPolicy) Done(s *Server, c *Call) { p.tell(s, p.Leave(s.now, s.now-c.accepted)) }
 
 // Advert is its level.
-func (p *WeirPolicy) Advert() (dagor.Advert, bool) { return p.Controller.Advert(), p.Tells }
+func (p *WeirPolicy) Advert() (dagor.Advert, bool) {
+	a := p.Controller.Advert()
+	a.Run = p.Life
+	return a, p.Tells
+}
 
 // RandomPolicy refuses by chance, with a probability that moves as the published cursor does.
 type RandomPolicy struct {

@@ -64,19 +64,28 @@ type Order interface {
 type Server struct {
 	*World
 	Policy
-	// Slots work at once, each call for Service in the mean; then it waits for Downstream without
+	// Slots work at once, each call for Service in the mean; then it waits for Downstream, without
 	// a slot. A refusal costs RefuseCost of a slot's time.
 	Slots                           int
 	Service, Downstream, RefuseCost time.Duration
-	// Down servers answer nothing.
+	// Down servers answer nothing, and what they are sent is lost.
 	Down bool
+	// StalledUntil is when a server that works on nothing goes on.
+	StalledUntil time.Duration
 
 	chance *rand.Rand
 	queue  ring[*Call]
-	kept   map[*dagor.Waiter]*Call
 	busy   int
 	debt   time.Duration
+	life   int
 	stats  *Stats
+}
+
+// Restart has a server begin anew with a policy: what it had is lost, and not answered.
+func (s *Server) Restart(p Policy) {
+	s.Policy = p
+	s.life++
+	s.queue, s.busy, s.debt = ring[*Call]{}, 0, 0
 }
 
 // Accept lets a call past the policy.
@@ -122,14 +131,23 @@ func (s *Server) work(c *Call) {
 	s.busy++
 	took := exponential(s.chance, s.Service) + s.debt
 	s.debt = 0
+	took += max(0, s.StalledUntil-s.now)
+	life := s.life
 	s.After(took, func() {
+		if s.life != life {
+			return
+		}
 		s.busy--
 		// Before its end is told: who gets its place in the policy stands behind these.
 		for s.busy < s.Slots && s.queue.len() > 0 {
 			s.work(s.next())
 		}
 		if s.Downstream > 0 {
-			s.After(exponential(s.chance, s.Downstream), func() { s.done(c) })
+			s.After(s.Downstream, func() {
+				if s.life == life {
+					s.done(c)
+				}
+			})
 			return
 		}
 		s.done(c)
@@ -148,16 +166,6 @@ func (s *Server) done(c *Call) {
 	s.Done(s, c)
 	c.caller.answered(c, s)
 }
-
-// waits, leaves and waiter keep account of the calls that the policy keeps.
-func (s *Server) waits(c *Call) {
-	if s.kept == nil {
-		s.kept = map[*dagor.Waiter]*Call{}
-	}
-	s.kept[&c.waiter] = c
-}
-func (s *Server) leaves(c *Call)               { delete(s.kept, &c.waiter) }
-func (s *Server) waiter(w *dagor.Waiter) *Call { return s.kept[w] }
 
 // ring is a queue in order of arrival.
 type ring[T comparable] struct {

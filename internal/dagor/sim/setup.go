@@ -22,20 +22,52 @@ import (
 
 // upstream is an instance of the callers, and what it knows of each server.
 type upstream struct {
-	sheds bool
-	known []dagor.Advert
+	known []*dagor.Upstream
+	plain []dagor.Advert // instead, as published
 }
 
-func (u *upstream) admits(s int, p dagor.Priority, _ time.Duration) bool {
-	return !u.sheds || p < u.known[s].Cursor
+func newUpstream(servers int, plain bool) *upstream {
+	u := &upstream{}
+	if plain {
+		u.plain = make([]dagor.Advert, servers)
+		for i := range u.plain {
+			u.plain[i].Cursor = dagor.Open
+		}
+		return u
+	}
+	for range servers {
+		k, err := dagor.NewUpstream(dagor.UpstreamRules{})
+		if err != nil {
+			panic(err) // the defaults are right
+		}
+		u.known = append(u.known, k)
+	}
+	return u
 }
 
-func (u *upstream) report(int) dagor.Report { return dagor.Report{} }
+func (u *upstream) admits(s int, p dagor.Priority, now time.Duration) bool {
+	if u.plain != nil {
+		return p < u.plain[s].Cursor
+	}
+	return u.known[s].Admit(p, now) != dagor.Shed
+}
 
-func (u *upstream) learn(i int, s *Server, _ time.Duration) {
-	if a, ok := s.Advert(); ok {
-		u.sheds = true
-		u.known[i] = a
+func (u *upstream) report(s int) dagor.Report {
+	if u.plain != nil {
+		return dagor.Report{}
+	}
+	r, _ := u.known[s].Report()
+	return r
+}
+
+func (u *upstream) learn(i int, s *Server, now time.Duration) {
+	a, ok := s.Advert()
+	switch {
+	case !ok:
+	case u.plain != nil:
+		u.plain[i] = a
+	default:
+		u.known[i].Learn(a, now)
 	}
 }
 
@@ -48,6 +80,9 @@ type Setup struct {
 	Service, Downstream, RefuseCost time.Duration
 	// Upstreams are the callers' instances.
 	Upstreams int
+	// Plain callers shed by the last level that they heard, as published: it has no time
+	// to live, nothing probes behind it, and what they shed they tell nobody.
+	Plain bool
 	// Lasts is how long it runs, of which Warm is not counted.
 	Lasts, Warm time.Duration
 	Seed        uint64
@@ -71,11 +106,7 @@ func (s Setup) Run() *Stats {
 		c.servers = append(c.servers, srv)
 	}
 	for range max(1, s.Upstreams) {
-		u := &upstream{known: make([]dagor.Advert, s.Servers)}
-		for i := range u.known {
-			u.known[i].Cursor = dagor.Open
-		}
-		c.upstreams = append(c.upstreams, u)
+		c.upstreams = append(c.upstreams, newUpstream(s.Servers, s.Plain))
 	}
 	if s.Script != nil {
 		s.Script(w, c.servers)

@@ -58,6 +58,7 @@ type Stats struct {
 	Arrived, Refused, Shed int
 
 	waits, latencies []time.Duration
+	resent           []int // in each tenth of a second
 }
 
 func (s *Stats) counts(t *task, f func(*Counts)) {
@@ -104,6 +105,22 @@ func (s *Stats) shed(t *task) {
 	if t.c.now >= s.From {
 		s.Shed++
 	}
+}
+
+func (s *Stats) again(t *task) {
+	i := int(t.c.now / bucket)
+	for len(s.resent) <= i {
+		s.resent = append(s.resent, 0)
+	}
+	s.resent[i]++
+}
+
+// RetriesBetween are the calls that were sent again in a time.
+func (s *Stats) RetriesBetween(from, to time.Duration) (n int) {
+	for i := int(from / bucket); i < int(to/bucket) && i < len(s.resent); i++ {
+		n += s.resent[i]
+	}
+	return n
 }
 
 func (s *Stats) arrived(c *Call) {

@@ -12,10 +12,11 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-package retry
+package budget
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -25,12 +26,16 @@ import (
 // full, so that what the larger one had brought was cut off, it ended up in debt:
 // with one full instance of two some calls of a burst were refused.
 func TestRegression_CountsThatComeLate(t *testing.T) {
-	var b budget
-	require.True(t, b.solvent(1, 1, 0.1))
-	require.True(t, b.solvent(2, 300, 0.1))
-	for _, late := range []int64{50, 1, 299, 0} {
-		require.True(t, b.solvent(3, late, 0.1), "%d calls", late)
+	var b Budget
+	solvent := func(now time.Duration, calls int64) bool {
+		_, ok := b.Ask(Policy{Ratio: 0.1}, Try{Refused: true}, now, calls)
+		return ok
 	}
-	require.InDelta(t, maxTokens, b.tokens, 0)
+	require.True(t, solvent(1, 1))
+	require.True(t, solvent(2, 300))
+	for _, late := range []int64{50, 1, 299, 0} {
+		require.True(t, solvent(3, late), "%d calls", late)
+	}
+	require.InDelta(t, Burst, b.tokens, 0)
 	require.EqualValues(t, 300, b.calls)
 }
