@@ -15,6 +15,8 @@
 package conf
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -85,6 +87,8 @@ func TestGroupFaults(t *testing.T) {
 		"group: {nam: core}":     `f:1 key=group.nam value="core": unknown key; allowed: did you mean group.name? all: group.name, group.match, group.fallback, group.ungrouped, group.min-available, group.min-providers, group.callers, group.role, group.mode`,
 		"group: [core]":          `f:1 key=group: a list where a single value belongs; allowed: ` + allowedGroupName,
 		"group: 'core,noncore'":  `f:1 key=group value="core,noncore": allowed: ` + allowedGroupName,
+		"group: off":             `f:1 key=group value="off": allowed: ` + allowedGroupName,
+		"group: {name: NONE}":    `f:1 key=group.name value="NONE": allowed: ` + allowedGroupName,
 		"group: {match: exact}":  `f:1 key=group.match value="exact": allowed: strict or fallback`,
 		"group: {callers: [a,]}": "",
 		"group: {callers: [a b]}": `f:1 key=group.callers value="a b": "a b" is not a word of this list; allowed: ` +
@@ -127,6 +131,26 @@ func TestAProviderDeclaresItsGroup(t *testing.T) {
 	assert.Equal(t, map[string]string{"weir.group": "core|pay"}, declared("a.B", map[string]string{"weir.group": "core|pay"}))
 	assert.Empty(t, declared("a.None", nil))
 	assert.Equal(t, map[string]string{"weir.group": "none"}, declared("a.None", map[string]string{"weir.group": "none"}))
+}
+
+// What tells groups by hand tells the same as the pattern of the schema.
+func FuzzIsGroup(f *testing.F) {
+	pattern, words := regexp.MustCompile(groupPattern), regexp.MustCompile(noGroup)
+	long := strings.Repeat("a", 64)
+	for _, text := range []string{
+		"", "core", "core|pay|vip", "|", "|core", "core|", "core||pay", "a|b|c|d|e|f|g|h", "a|b|c|d|e|f|g|h|i", long, long + "a",
+		strings.Repeat(long+"|", 7) + long, "core,pay", "core pay", " core", "core\n", "core\x00", "c\xf6re", "c\u00f6re", "CORE", "true", "fAlse", "oN", "off", "Yes", "nO", "none", "None", "NONE", "nonE", "noNe", "nOne", "nope", "offf", "o", "0", ".", "-", "_", "a/b", "a:b", "a{b", "a@b", "a[b", "a`b",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, want := isGroup(text), pattern.MatchString(text); got != want {
+			t.Fatalf("%q: %v, not %v", text, got, want)
+		}
+		if got, want := isSwitch(text), words.MatchString(text); got != want && isGroup(text) {
+			t.Fatalf("%q: %v, not %v", text, got, want)
+		}
+	})
 }
 
 func TestIsGroup(t *testing.T) {

@@ -15,7 +15,7 @@
 package conf
 
 import (
-	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -30,8 +30,12 @@ const (
 
 	// groupPattern is the form of a group: up to eight levels.
 	groupPattern = `^[A-Za-z0-9._-]{1,64}(\|[A-Za-z0-9._-]{1,64}){0,7}$`
+	// noGroup are words that are no group, though they have its form.
+	noGroup   = `^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|[Yy][Ee][Ss]|[Nn][Oo]|[Oo][Nn]|[Oo][Ff][Ff]|N[Oo][Nn][Ee]|nO[Nn][Ee]|noN[Ee]|nonE)$`
+	maxLevels = 8
+	maxLevel  = 64 // letters
 
-	allowedGroupName  = "a name of 1 to 64 letters, digits, dots, underscores and hyphens, not true or false, or up to 8 of them parted by |, the widest first; or none"
+	allowedGroupName  = "a name of 1 to 64 letters, digits, dots, underscores and hyphens, not true, false, yes, no, on or off, or up to 8 of them parted by |, the widest first; or none"
 	allowedMatch      = "strict or fallback"
 	allowedGroups     = "untagged or any"
 	allowedRole       = "inner or entry"
@@ -40,11 +44,46 @@ const (
 	allowedApplicants = "a list of application names, each of 1 to 64 letters, digits, dots, underscores and hyphens, not true or false; or none"
 )
 
-var isGroup = regexp.MustCompile(groupPattern).MatchString
+// isGroup tells whether a text has the form of groupPattern. It is asked for every call.
+func isGroup(s string) bool {
+	levels, letters := 1, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == GroupSeparator[0]:
+			if levels++; letters == 0 || levels > maxLevels {
+				return false
+			}
+			letters = 0
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+			if letters++; letters > maxLevel {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return letters > 0
+}
 
-// parseGroup reads a group. true and false would hardly be meant as one.
+// switches are words that would hardly be meant as a group: whoever writes group: off
+// wants none, and would take his instances away from all callers.
+var switches = []string{"true", "false", "yes", "no", "on", "off", GroupNone}
+
+// isSwitch tells the same as noGroup. It is asked for every call.
+func isSwitch(s string) bool {
+	if len(s) < len("no") || len(s) > len("false") {
+		return false
+	}
+	switch s[0] | 0x20 {
+	case 't', 'f', 'y', 'n', 'o':
+		return s != GroupNone && slices.ContainsFunc(switches, func(w string) bool { return strings.EqualFold(s, w) })
+	}
+	return false
+}
+
+// parseGroup reads a group.
 func parseGroup(s string) (string, error) {
-	if !isGroup(s) || strings.EqualFold(s, "true") || strings.EqualFold(s, "false") {
+	if !isGroup(s) || isSwitch(s) {
 		return "", errValue
 	}
 	return s, nil

@@ -189,7 +189,7 @@ func keySchema(k *key) map[string]any {
 		// A number is read as its text.
 		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(namePattern)}, "not": map[string]any{"pattern": noName, "type": "string"}}
 	case groupName:
-		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(groupPattern)}, "not": map[string]any{"pattern": noName, "type": "string"}}
+		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(groupPattern)}, "not": map[string]any{"pattern": noGroup, "type": "string"}}
 	case "path":
 		s = map[string]any{"type": []string{"string", "number", "boolean"}} // all are read as their text
 	case "boolean":

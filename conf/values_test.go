@@ -256,7 +256,7 @@ func accepts(t *testing.T, k *key, at level, text string) bool {
 		return len(text) <= 64 && nameOnly.MatchString(text) && !slices.Contains([]string{"true", "false"}, strings.ToLower(text))
 	case "group":
 		levels := strings.Split(text, "|")
-		return len(levels) <= 8 && !slices.Contains([]string{"true", "false"}, strings.ToLower(text)) && !slices.ContainsFunc(levels, func(level string) bool {
+		return len(levels) <= 8 && (text == "none" || !slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "none"}, strings.ToLower(text))) && !slices.ContainsFunc(levels, func(level string) bool {
 			return len(level) > 64 || !nameOnly.MatchString(level)
 		})
 	case "boolean":

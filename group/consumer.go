@@ -18,11 +18,11 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 
 	"github.com/weir-go/weir/call"
 	"github.com/weir-go/weir/conf"
@@ -41,10 +41,6 @@ const (
 	// maxMethods bounds the methods with a plan of their own: names come from the
 	// program, and by generic calls perhaps from elsewhere.
 	maxMethods = 1024
-	// maxGroups bounds the groups that are counted by themselves: names come with calls.
-	maxGroups = 64
-	// OtherGroups is the name of those that are not.
-	OtherGroups = "other"
 )
 
 // consumer is what the groups of one reference go by. It is safe for concurrent use.
@@ -55,12 +51,13 @@ type consumer struct {
 	name    string // of the service
 
 	plans  atomic.Pointer[plans]
-	counts atomic.Pointer[map[string]*counts]
+	counts atomic.Pointer[tally]
 	// newest is the list of providers that was met last.
 	newest atomic.Pointer[view]
 
 	mu       sync.Mutex
 	refusals map[string]*guard.Refusal // guarded by mu: what calls of a method are refused by
+	looked   map[string]*looked        // guarded by mu: what is known of groups of providers
 }
 
 // plans are the plans of one version of the configuration. They are immutable.
@@ -81,9 +78,6 @@ type plan struct {
 	prepared atomic.Pointer[nobody] // the refusal that was made last
 }
 
-// counts are how calls of a group were routed.
-type counts [tag.Results]atomic.Int64
-
 // consumers are those of all references, by number.
 var consumers weakmap.Map[uint64, consumer]
 
@@ -91,7 +85,7 @@ type ownerKey struct{}
 
 func newConsumer(rt *guard.Runtime, service conf.ServiceKey, ref *retry.Reference) *consumer {
 	c := consumers.Get(ref.ID, func() *consumer {
-		return &consumer{runtime: rt, ref: ref, service: service, name: service.String(), refusals: map[string]*guard.Refusal{}}
+		return &consumer{runtime: rt, ref: ref, service: service, name: service.String(), refusals: map[string]*guard.Refusal{}, looked: map[string]*looked{}}
 	})
 	ref.Own(ownerKey{}, c)
 	return c
@@ -170,21 +164,20 @@ func (c *consumer) Mark(ctx context.Context, inv base.Invocation) {
 	if p.mode == conf.Off {
 		return
 	}
-	carried := inv.GetAttachmentInterface(AttachmentKey)
-	name, found := text(carried)
-	if found && name != "" {
-		if put, ok := inv.GetAttribute(markKey); ok && put == name {
-			name, found = "", false // the program uses the invocation again
-		}
+	carried := only(inv, inv.GetAttachmentInterface(AttachmentKey))
+	var name string
+	var found bool
+	if put, ok := inv.GetAttribute(markKey); !ok || put == nil || put != carried { // else the program uses the invocation again
+		name, found = text(carried)
 	}
 	if ctx != nil {
 		if set, ok := ctx.Value(contextKey{}).(string); ok {
 			name, found = set, true
-		} else if !found || name == "" {
+		} else if !found {
 			name, found = inContext(ctx)
 		}
 	}
-	if !found || name == "" {
+	if !found {
 		if p.name != "" {
 			inv.SetAttachment(AttachmentKey, p.group)
 			inv.SetAttribute(markKey, p.group)
@@ -192,49 +185,20 @@ func (c *consumer) Mark(ctx context.Context, inv base.Invocation) {
 		}
 		name = ""
 	}
-	carry(inv, carried, named(name))
+	carry(ctx, inv, carried, named(name))
 }
 
 // carry puts a group that is the call's own into its invocation, which has carried
 // another.
-func carry(inv base.Invocation, carried any, name string) {
-	if asText, same := carried.(string); asText != name || !same && carried != nil {
+func carry(ctx context.Context, inv base.Invocation, carried any, name string) {
+	asText, same := carried.(string)
+	switch {
+	case asText != name, !same && carried != nil:
 		inv.SetAttachment(AttachmentKey, name)
+	case carried == nil && ctx != nil && find(triple_protocol.ExtractFromOutgoingContext(ctx)) != nil:
+		inv.SetAttachment(AttachmentKey, name) // it goes out over the header
 	}
 	if put, ok := inv.GetAttribute(markKey); ok && put != nil {
 		inv.SetAttribute(markKey, nil) // of a former call
 	}
-}
-
-// count counts a call of a group.
-func (c *consumer) count(group string, r tag.Result) {
-	if m := c.counts.Load(); m != nil {
-		if n := (*m)[group]; n != nil {
-			n[r].Add(1)
-			return
-		}
-	}
-	c.counter(group)[r].Add(1)
-}
-
-func (c *consumer) counter(group string) *counts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next := map[string]*counts{}
-	if m := c.counts.Load(); m != nil {
-		if n := (*m)[group]; n != nil {
-			return n
-		}
-		if len(*m) >= maxGroups {
-			if n := (*m)[OtherGroups]; n != nil {
-				return n
-			}
-			group = OtherGroups
-		}
-		next = maps.Clone(*m)
-	}
-	n := &counts{}
-	next[strings.Clone(group)] = n // it may be a part of something large
-	c.counts.Store(&next)
-	return n
 }

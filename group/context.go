@@ -16,9 +16,11 @@ package group
 
 import (
 	"context"
+	"strings"
 
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 
 	"github.com/weir-go/weir/conf"
 )
@@ -57,40 +59,101 @@ func From(ctx context.Context) string {
 }
 
 // inContext is the group among the attachments of a context, in any of the forms that
-// dubbo and its users give them.
-func inContext(ctx context.Context) (string, bool) {
+// dubbo and its users give them, or among the headers that a program sends on Triple.
+func inContext(ctx context.Context) (name string, found bool) {
 	switch m := ctx.Value(constant.AttachmentKey).(type) {
 	case map[string]any:
-		return text(m[AttachmentKey])
+		name, found = text(find(m))
 	case map[string]string:
-		name, ok := m[AttachmentKey]
-		return name, ok
+		name, found = word(find(m))
 	case map[string][]string:
-		return text(m[AttachmentKey])
+		name, found = text(find(m))
 	}
-	return "", false
+	if !found {
+		name, found = text(find(triple_protocol.ExtractFromOutgoingContext(ctx)))
+	}
+	return name, found
 }
 
 // Of is the group that an invocation carries, "" for none.
 func Of(inv base.Invocation) string {
-	name, _ := text(inv.GetAttachmentInterface(AttachmentKey))
+	value := inv.GetAttachmentInterface(AttachmentKey)
+	if value == nil {
+		value = find(inv.Attachments())
+	}
+	name, _ := text(value)
 	return named(name)
 }
 
-// text is the value of an attachment.
+// Strip takes the group out of an invocation of which nobody else knows yet.
+func Strip(inv base.Invocation) {
+	only(inv, nil)
+	if inv.GetAttachmentInterface(AttachmentKey) != nil {
+		delete(inv.Attachments(), AttachmentKey)
+	}
+}
+
+// only is the attachment of an invocation, which is value if there is one of the very
+// name. Those of other cases are taken out: on Triple they would be one with it.
+func only(inv base.Invocation, value any) any {
+	all := inv.Attachments()
+	if value != nil && len(all) == 1 {
+		return value
+	}
+	for key, v := range all {
+		if isKey(key) && (key != AttachmentKey || v == nil) { // Triple fails on nothing
+			delete(all, key)
+			if value == nil && v != nil {
+				value = v
+				all[AttachmentKey] = v
+			}
+		}
+	}
+	return value
+}
+
+// find is the attachment among others, the one of the very name first.
+func find[V any](all map[string]V) (value V) {
+	if v, ok := all[AttachmentKey]; ok {
+		return v
+	}
+	for key, v := range all {
+		if isKey(key) {
+			return v
+		}
+	}
+	return value
+}
+
+// isKey tells whether an attachment's name is ours: Triple makes it lower case, and the
+// dubbo protocol keeps what a program has written.
+func isKey(key string) bool {
+	return len(key) == len(AttachmentKey) && strings.EqualFold(key, AttachmentKey)
+}
+
+// text is the value of an attachment, if it is a group or none.
 func text(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
-		return v, true
+		return word(v)
 	case []string:
 		if len(v) > 0 {
-			return v[0], true
+			return word(v[0])
 		}
 	case []any: // as hessian reads a list
 		if len(v) > 0 {
-			s, ok := v[0].(string)
-			return s, ok
+			s, _ := v[0].(string)
+			return word(s)
 		}
+	}
+	return "", false
+}
+
+// word is a text, if it is a group or none. Others come from outside: they may be as long
+// as they like, and break the headers or the metrics that they get into.
+func word(s string) (string, bool) {
+	if s == conf.GroupNone || conf.IsGroup(s) {
+		return s, true
 	}
 	return "", false
 }

@@ -26,6 +26,7 @@ import (
 
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/available"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/broadcast"
+	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failback"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failfast"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failover"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/cluster/failsafe"
@@ -49,7 +50,6 @@ import (
 	"github.com/weir-go/weir/group"
 	"github.com/weir-go/weir/internal/chain"
 	"github.com/weir-go/weir/internal/retry"
-	"github.com/weir-go/weir/loadbalance"
 )
 
 // instance is a provider as a consumer sees it.
@@ -97,7 +97,7 @@ func newConsumer(t testing.TB, params map[string]string) *consumer {
 	c := &consumer{service: fmt.Sprintf("group.Service%d", sequence.Add(1))}
 	c.url = common.NewURLWithOptions(
 		common.WithProtocol("tri"), common.WithPath(c.service), common.WithInterface(c.service), common.WithMethods([]string{"Get", "Put"}),
-		common.WithParamsValue(constant.LoadbalanceKey, loadbalance.TwoChoices),
+		common.WithParamsValue(constant.LoadbalanceKey, constant.LoadBalanceKeyRoundRobin), // each gets calls, however fast it is
 		common.WithParamsValue(constant.ClusterKey, "failover"),
 	)
 	for k, v := range params {
@@ -177,6 +177,15 @@ func (c *consumer) carried() []string {
 		if v, ok := i.got.Load().(string); ok && !slices.Contains(out, v) {
 			out = append(out, v)
 		}
+	}
+	return out
+}
+
+// addresses tell lists of invokers apart, also where one is wrapped.
+func addresses(list []base.Invoker) []string {
+	var out []string
+	for _, i := range list {
+		out = append(out, i.GetURL().Location)
 	}
 	return out
 }

@@ -78,12 +78,12 @@ func (r *router) Route(invokers []base.Invoker, u *common.URL, inv base.Invocati
 	if p.mode == conf.Off {
 		return invokers
 	}
-	group := Of(inv)
+	group := p.of(inv)
 	if len(invokers) == 0 {
 		if !r.some.Load() {
 			return invokers // a registry knows of none, and dubbo says so
 		}
-		c.count(group, tag.None)
+		c.count(group, group == p.name, tag.None)
 		return p.nobody(c, group, nil, u)
 	}
 	v := r.view(invokers)
@@ -91,16 +91,27 @@ func (r *router) Route(invokers []base.Invoker, u *common.URL, inv base.Invocati
 		return invokers
 	}
 	members, result := v.list.Select(group, p.rule, v.available)
-	c.count(group, result)
+	c.count(group, group == p.name || v.list.Has(group), result)
 	switch {
 	case result != tag.None:
-		return members
+		return v.safe(members)
 	case p.mode == conf.Observe:
 		p.refusal.Refused(context.Background(), inv, true) // a router gets no context
 		members, _ = v.list.Select("", tag.Rule{UngroupedAny: true}, nil)
-		return members
+		return v.safe(members)
 	}
 	return p.nobody(c, group, v, v.invokers[0].GetURL())
+}
+
+// of is the group of a call, which Mark has seen. Most calls are of the configured one,
+// which needs no look at what it is called.
+func (p *plan) of(inv base.Invocation) string {
+	value := inv.GetAttachmentInterface(AttachmentKey)
+	if s, ok := value.(string); ok && s == p.name {
+		return s
+	}
+	name, _ := text(value)
+	return named(name)
 }
 
 // view is that of the invokers.

@@ -16,7 +16,6 @@ package group
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/weir-go/weir/filter/guard"
@@ -64,7 +63,7 @@ func (c *consumer) states(id uint64) []State {
 		if s := byName[name]; s != nil {
 			return s
 		}
-		if len(byName) > maxGroups {
+		if len(byName) >= maxGroups+maxStrangers+2 { // with those of none and the others
 			name = OtherGroups
 			if s := byName[name]; s != nil {
 				return s
@@ -74,11 +73,11 @@ func (c *consumer) states(id uint64) []State {
 		byName[name] = s
 		return s
 	}
-	if m := c.counts.Load(); m != nil {
-		for _, name := range slices.Sorted(maps.Keys(*m)) {
+	if t := c.counts.Load(); t != nil {
+		for name, n := range t.byName {
 			s := of(name)
 			for r := range tag.Results {
-				s.Routed[r] += (*m)[name][r].Load()
+				s.Routed[r] += n[r].Load()
 			}
 		}
 	}

@@ -75,6 +75,9 @@ func policies() []policy {
 	return []policy{
 		{name: nameNone, make: sim.None},
 		{name: "random", make: sim.Random},
+		{name: "CoDel", make: sim.CoDel},
+		{name: "SEDA", make: sim.SEDA},
+		{name: "PID", make: sim.PID},
 		{name: namePaper, make: paper(false, false)},
 		{name: nameLetter, make: paper(true, false), plain: true},
 		{name: nameReports, make: paper(true, true)},

@@ -16,6 +16,7 @@ package group
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/weir-go/weir/call"
@@ -60,6 +61,7 @@ func steps(site guard.Site) []guard.Step {
 		return nil
 	}
 	g := site.Policy.Group
+	moved(site)
 	reject := call.RejectError{Guard: Policy, Resource: call.Resource(site.Service, site.Method), Reason: ReasonOther}
 	s := &stage{site: site, group: g.Name, entry: g.Entry, callers: g.Callers, other: site.NewRefusal(reject, ErrOther)}
 	reject.Reason = ReasonNone
@@ -67,9 +69,22 @@ func steps(site guard.Site) []guard.Step {
 	return []guard.Step{{Policy: Policy, Rank: guard.RankGroup, Observe: g.Mode == conf.Observe, Take: s.take}}
 }
 
+// moved tells of a service whose group has changed since consumers were told of it. They
+// go by what they know, and this guard would refuse them.
+func moved(site guard.Site) {
+	known, ok := site.Declared(conf.GroupKey)
+	if known == conf.GroupNone {
+		known = ""
+	}
+	if now := site.Policy.Group.Name; ok && site.Method == call.AnyMethod && now != known {
+		site.Runtime().Warn(fmt.Sprintf("service=%s side=%s %s=%q has changed while the program runs: consumers know it as %q until it is exported again, and the guard goes by what is new",
+			site.Service, conf.Provider, conf.GroupKey, now, known))
+	}
+}
+
 func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
 	if s.entry {
-		s.strip(c)
+		carried.Strip(c.Inv) // its attachments are those of the handler's context
 		if s.group == "" || len(s.callers) == 0 {
 			return guard.Permit{}, nil
 		}
@@ -90,12 +105,4 @@ func (s *stage) listed(c guard.Call) bool {
 	}
 	name, ok := s.site.Caller(c.Inv)
 	return ok && slices.Contains(s.callers, name)
-}
-
-// strip takes out of the call what it has brought from outside. Before the handler runs
-// nobody else has the invocation; its attachments are those of the handler's context.
-func (s *stage) strip(c guard.Call) {
-	if c.Inv.GetAttachmentInterface(carried.AttachmentKey) != nil {
-		delete(c.Inv.Attachments(), carried.AttachmentKey)
-	}
 }

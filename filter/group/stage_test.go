@@ -17,6 +17,7 @@ package group_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -107,6 +108,18 @@ func TestOtherGroupsAreRefused(t *testing.T) {
 			{"none", nil, group.ReasonNone},
 			{"the word none", of("none"), group.ReasonNone},
 			{"no text", of(5), group.ReasonNone},
+			{"in other letters, as the dubbo protocol keeps them", map[string]any{"Weir-Group": "core"}, ""},
+			{"the very name first", map[string]any{"Weir-Group": "core", carried.AttachmentKey: "noncore"}, group.ReasonOther},
+			{"a group in other letters", of("CORE"), group.ReasonOther},
+			{"two of them, as a proxy joins them", of("core,noncore"), group.ReasonNone},
+			{"blanks", of(" core"), group.ReasonNone},
+			{"a level of nothing", of("core|"), group.ReasonNone},
+			{"a zero byte", of("core\x00"), group.ReasonNone},
+			{"very long", of(strings.Repeat("core|", 1<<18)), group.ReasonNone},
+			{"the first of several", of([]string{"noncore", "core"}), group.ReasonOther},
+			{"no strings", of([]string{}), group.ReasonNone},
+			{"a map", of(map[string]string{"core": "core"}), group.ReasonNone},
+			{"bytes", of([]byte("core")), group.ReasonNone},
 			{"an application that is listed", map[string]any{"remote.application": "audit"}, ""},
 			{"the same, of another group", map[string]any{"remote.application": "audit", carried.AttachmentKey: "noncore"}, ""},
 			{"as Weir tells it", map[string]any{"weir-caller": "billing@" + s.service}, ""},
@@ -151,12 +164,51 @@ func TestAChangeTakesHold(t *testing.T) {
 	assert.Equal(t, group.ReasonOther, s.call(t, of("core")))
 }
 
+// Consumers route by what was exported: a change of that is told.
+func TestAChangeIsToldWhereConsumersKnowBetter(t *testing.T) {
+	told := func(published, doc string) []string {
+		lines := warnings(t)
+		s := serve(t, guard.ProviderFilter, nil, "weir: {group: core}")
+		if published != "not looked at" {
+			declared := map[string]guard.Declared{}
+			if published != "" {
+				declared[conf.GroupKey] = guard.Declared{Value: published}
+			}
+			s.GetURL().SetAttribute(guard.DeclaredKey, declared)
+		}
+		assert.Empty(t, s.call(t, of("core")))
+		cfg, _, faults := conf.ParseYAML("test", []byte(doc))
+		require.Empty(t, faults)
+		s.rt.Store.Set(conf.FromCode, "test", cfg)
+		for range 3 {
+			s.call(t, of("core"))
+		}
+		var out []string
+		for _, l := range lines.All() {
+			_, text, _ := strings.Cut(l.Message, "weir.group=")
+			out = append(out, text)
+		}
+		return out
+	}
+	const text = ` has changed while the program runs: consumers know it as "core" until it is exported again, and the guard goes by what is new`
+	assert.Equal(t, []string{`"noncore"` + text}, told("core", "weir: {group: noncore}"))
+	assert.Empty(t, told("core", "weir: {group: {name: core, mode: enforce}}"))
+	assert.Empty(t, told("core", "weir: {group: {name: core}, provider: {services: {x.Y: {group: noncore}}}}"))
+	assert.Empty(t, told("not looked at", "weir: {group: noncore}"))
+	assert.Len(t, told("", "weir: {group: noncore}"), 2, "it was none, and is core, and noncore then")
+}
+
 // An entry strips what comes from outside, whatever the mode.
 func TestAnEntryStrips(t *testing.T) {
 	for _, doc := range []string{"weir: {group: {role: entry}}", "weir: {group: {name: core, role: entry, mode: enforce}}"} {
 		s := serve(t, guard.ProviderFilter, nil, doc)
 		for _, value := range []any{"core", []string{"noncore"}, ""} {
 			assert.Empty(t, s.call(t, map[string]any{carried.AttachmentKey: value, "other": "stays"}))
+			assert.Equal(t, map[string]any{"other": "stays"}, s.saw, doc)
+			// The dubbo protocol keeps the case, and the next hop may be Triple, which does not.
+			assert.Empty(t, s.call(t, map[string]any{"Weir-Group": value, "WEIR-GROUP": value, carried.AttachmentKey: value, "other": "stays"}))
+			assert.Equal(t, map[string]any{"other": "stays"}, s.saw, doc)
+			assert.Empty(t, s.call(t, map[string]any{"Weir-Group": value, "other": "stays"}))
 			assert.Equal(t, map[string]any{"other": "stays"}, s.saw, doc)
 		}
 		assert.Empty(t, s.call(t, nil))

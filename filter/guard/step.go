@@ -159,6 +159,17 @@ type Site struct {
 // Runtime is the runtime that the site belongs to.
 func (s Site) Runtime() *Runtime { return s.runtime }
 
+// Declared is what the provider's URL tells consumers under the name of a param, as it
+// was exported, "" for nothing. It is not ok where nobody has looked after that.
+func (s Site) Declared(name string) (value string, ok bool) {
+	if s.chain == nil || s.chain.url == nil {
+		return "", false
+	}
+	v, _ := s.chain.url.GetAttribute(DeclaredKey)
+	declared, ok := v.(map[string]Declared)
+	return declared[name].Value, ok
+}
+
 // Guard is the number of the Guard whose chain the site is in; a newer Guard has
 // a greater one.
 func (s Site) Guard() uint64 { return s.chain.guard.number }

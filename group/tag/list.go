@@ -45,6 +45,7 @@ type List[T any] struct {
 	byName  map[string]*Group[T]
 	belongs []int32 // of each member the index of its group
 
+	text atomic.Pointer[string] // of String
 }
 
 // New sorts members into the groups that groupOf says, "" for none. It keeps
@@ -92,6 +93,12 @@ func (l *List[T]) group(name string) *Group[T] {
 	return l.byName[name]
 }
 
+// Has tells whether there are members of the group of that name, "" for none.
+func (l *List[T]) Has(name string) bool {
+	g := l.group(name)
+	return g != nil && len(g.Members) > 0
+}
+
 // Len is the number of members.
 func (l *List[T]) Len() int { return len(l.all) }
 
@@ -124,6 +131,15 @@ const maxNamed = 5
 
 // String tells how many members there are of which group, the largest first.
 func (l *List[T]) String() string {
+	if s := l.text.Load(); s != nil {
+		return *s
+	}
+	s := l.describe()
+	l.text.Store(&s)
+	return s
+}
+
+func (l *List[T]) describe() string {
 	groups := slices.SortedFunc(maps.Values(l.byName), func(a, b *Group[T]) int {
 		return cmp.Or(cmp.Compare(len(b.Members), len(a.Members)), strings.Compare(a.Name, b.Name))
 	})

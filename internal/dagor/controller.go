@@ -107,11 +107,10 @@ const (
 	running  = oneWaits - 1
 )
 
-// Enter brings a call at now. Admitted calls run; of one that is Full nothing is kept. One that Waits
-// is decided about later: by the Decided of a later call, its own Enter's included, or by Expire.
-// A Waiter's Until, where it is set, bounds its wait beside MaxWait; nil is a call that
-// cannot wait.
-func (c *Controller) Enter(p Priority, now time.Duration, w *Waiter) (Verdict, Decided) {
+// Enter brings a call at now. Admitted calls run; of one that is Full nothing is kept. One
+// that Waits has to be put in the queue, by Queue. Those that are Decided beside it are to be
+// told.
+func (c *Controller) Enter(p Priority, now time.Duration) (Verdict, Decided) {
 	c.came.add(p, 1)
 	var told Decided
 	if int64(now) >= c.ends.Load() {
@@ -121,13 +120,20 @@ func (c *Controller) Enter(p Priority, now time.Duration, w *Waiter) (Verdict, D
 		return Admitted, told
 	}
 	c.seen.held.Add(1)
-	if w == nil || uint32(p) >= c.bar.Load() {
+	if uint32(p) >= c.bar.Load() {
 		c.seen.refused.Add(1)
 		return Full, told
 	}
+	return Waits, told
+}
+
+// Queue puts a call in the queue that Enter has said Waits, at the same now. The Waiter's Until, where
+// it is set, bounds its wait beside MaxWait; at the end of it the owner calls Expire. One
+// that Waits then is among those Decided by a later method, if Expire is not first.
+func (c *Controller) Queue(p Priority, now time.Duration, w *Waiter) (Verdict, Decided) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wait(p, now, w, told)
+	return c.wait(p, now, w)
 }
 
 // enter takes a place without waiting.
@@ -145,7 +151,7 @@ func (c *Controller) enter() bool {
 }
 
 // wait puts a call in the queue, under the lock.
-func (c *Controller) wait(p Priority, now time.Duration, w *Waiter, told Decided) (Verdict, Decided) {
+func (c *Controller) wait(p Priority, now time.Duration, w *Waiter) (v Verdict, told Decided) {
 	until := now + c.opts.MaxWait
 	if w.Until > 0 {
 		until = min(until, w.Until)
@@ -154,7 +160,7 @@ func (c *Controller) wait(p Priority, now time.Duration, w *Waiter, told Decided
 		c.seen.refused.Add(1)
 		return Expired, told
 	}
-	*w = Waiter{Until: until, Owner: w.Owner, priority: p, arrived: now}
+	*w = Waiter{Until: until, Owner: w.Owner, of: c, priority: p, arrived: now}
 	if c.line.len() >= c.room {
 		c.expire(now, &told)
 	}
@@ -264,7 +270,7 @@ func (c *Controller) Leave(now, ran time.Duration) Decided {
 func (c *Controller) Expire(w *Waiter) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.at[best] == 0 {
+	if w.of != c || w.at[best] == 0 {
 		return false
 	}
 	c.take(w)

@@ -51,16 +51,20 @@ const (
 	tunerQuiet = 1.02
 	// A latency of so many times the usual one makes it look for more room. What a higher limit has to
 	// bring is more than the first share of what it could, and it does not bring the second.
-	tunerSlow             = 1.5
+	tunerSlow             = 1.7
 	tunerWorth, tunerVain = 0.3, 0.6
 	// A scheduler that is late lowers the limit to the first at least, the second at most.
 	tunerLower, tunerLowest = 0.9, 0.5
 	// A new limit shows after so many latencies.
 	tunerDrains = 3.0
+	// tunerBegins are the windows of the start that are not looked at.
+	tunerBegins = 5
+	// tunerConfirmed are the trials in a row after which it takes more than a doubt to look closer.
+	tunerConfirmed = 3
 	// tunerJump is how far the limit may get from that of the last trial without another.
 	tunerJump = 2.0
 	// tunerErrors are the standard errors of a rate that make a difference more than chance.
-	tunerErrors = 2.5
+	tunerErrors = 3.0
 )
 
 // What a tuner is doing.
@@ -99,7 +103,9 @@ type tuner struct {
 	growing int // looks in a row that found no waiting
 }
 
-func newTuner(opts Options) tuner { return tuner{opts: opts, limit: opts.Limit} }
+func newTuner(opts Options) tuner {
+	return tuner{opts: opts, limit: opts.Limit, drain: tunerBegins * opts.Window}
+}
 
 // bound keeps a limit within the options.
 func (t *tuner) bound(limit float64) int {
@@ -185,7 +191,13 @@ func (t *tuner) runs(f figures, delay time.Duration) {
 	}
 	latency := t.run.latency()
 	if t.usual > 0 && latency > tunerSlow*t.usual && t.run.pressed() {
-		if t.slow++; t.slow >= 2 && delay < t.opts.Delay/4 {
+		t.slow++
+		switch {
+		case delay >= t.opts.Delay/4: // the service is busy
+		case t.slow == 1:
+			t.run = figures{} // to compare with what is all of the slow time
+			return
+		case t.run.done >= 4*tunerFew || t.run.took >= tunerStep:
 			t.try(tunerUp, 2*float64(t.limit))
 			return
 		}
@@ -353,6 +365,8 @@ func (t *tuner) judgeDown() {
 		if math.Abs(latency/known-1) <= tunerSure {
 			t.sure++
 		}
+		// Nearly as much less time as there were fewer calls: they still waited.
+		t.deep = latency < (1+3*share)/4*t.before.latency() && t.sure < tunerConfirmed
 	case !was:
 		t.sure, t.deep = 0, true // look closer
 	case !waited:

@@ -166,7 +166,10 @@ func (c *Paper) end(now time.Duration) {
 		prefix float64
 	)
 	for i := range c.levels {
-		if prefix += float64(c.levels[i].Swap(0)); prefix > expected {
+		if n := &c.levels[i]; n.Load() != 0 { // most are not in use
+			prefix += float64(n.Swap(0))
+		}
+		if prefix > expected {
 			continue // the rest is only emptied
 		}
 		cursor = uint32(i) + 1

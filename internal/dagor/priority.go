@@ -78,13 +78,10 @@ func (p Priority) Task() uint16 { return uint16(p) }
 
 func (p Priority) String() string { return fmt.Sprintf("%s.%d", p.Level(), p.Task()) }
 
-// begunLevels is by how many user levels a task gains that has work behind it.
-const begunLevels = Users / 2
-
-// Begun is the Priority of the later calls of a task, of which one was answered: somewhat more
-// important than the first, and never more than what is of another business level. To refuse
-// a task late wastes what was done for it.
+// Begun is the Priority of the later calls of a task, of which one was answered: in the more
+// important half of the user levels, in the same order, and of the same business level. To
+// refuse a task late wastes what was done for it.
 func (p Priority) Begun() Priority {
 	first := NewPriority(NewLevel(p.Level().Business(), 0), 0)
-	return max(p, first+begunLevels<<taskBits) - begunLevels<<taskBits
+	return first + (p-first)/2
 }

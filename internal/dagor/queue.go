@@ -52,6 +52,7 @@ type Waiter struct {
 	// Owner is for its owner to find what a Waiter is part of.
 	Owner any
 
+	of       *Controller // whose queue it was put in last
 	priority Priority
 	arrived  time.Duration
 	order    uint64 // of arrival, among equals

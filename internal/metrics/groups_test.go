@@ -17,6 +17,7 @@ package metrics_test
 import (
 	"context"
 	"runtime"
+	"strings"
 	"testing"
 
 	"dubbo.apache.org/dubbo-go/v3/common"
@@ -67,4 +68,23 @@ func TestGroups(t *testing.T) {
 	}
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(b)
+}
+
+// What providers and callers say is no text, or a very long one: one such label would fail
+// the whole scrape.
+func TestGroupsThatAreNoText(t *testing.T) {
+	c := &chains{rt: guard.NewRuntime()}
+	const service = "metrics.Ungroupable"
+	u := routed(t, c.rt, service, "core", "c\xffre", strings.Repeat("x", 1<<16)).(*common.URL)
+	r, err := extension.GetRouterFactories()[group.RouterName]().NewPriorityRouter(u)
+	require.NoError(t, err)
+	for _, text := range []string{"c\xffre", strings.Repeat("x", 1<<16)} {
+		r.Route([]base.Invoker{base.NewBaseInvoker(u)}, u, invocation.NewRPCInvocation("Get", nil, map[string]any{group.AttachmentKey: text}))
+	}
+	got := c.scrape(t)
+	require.InDelta(t, 1, got["weir_group_providers{none,"+service+"}"], 0, "%v", got)
+	for name := range got {
+		require.Less(t, len(name), 200)
+	}
+	runtime.KeepAlive(u)
 }

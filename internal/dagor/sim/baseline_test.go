@@ -288,3 +288,29 @@ func TestRunsAreTheSame(t *testing.T) {
 		assert.NotEqual(t, one.All, other.All, name)
 	}
 }
+
+func TestEachCallIsDecidedOnce(t *testing.T) {
+	for name, policy := range map[string]func(*Server) Policy{
+		"codel": CoDel, "seda": SEDA, "pid": PID, "random": Random,
+		"weir": func(*Server) Policy {
+			return &WeirPolicy{Controller: dagor.NewController(dagor.Options{Limit: 40}, 0), Tells: true, Sees: true}
+		},
+	} {
+		setup := overload(3, 1, policy)
+		setup.Warm, setup.Lasts = 0, 15*time.Second
+		// Once it is calm at the end, all that came was either refused or has begun.
+		tasks := setup.Load.Tasks
+		setup.Load.Tasks = func(now time.Duration) float64 {
+			if now > 8*time.Second {
+				return 0
+			}
+			return tasks(now)
+		}
+		if name == "random" { // its queue is long for long
+			setup.Lasts = 300 * time.Second
+		}
+		stats := setup.Run()
+		assert.Equal(t, stats.Arrived, stats.Refused+len(stats.waits), name)
+		assert.Equal(t, stats.All.Offered, stats.All.Succeeded+stats.All.Failed, name)
+	}
+}

@@ -91,7 +91,11 @@ type WeirPolicy struct {
 func (p *WeirPolicy) Arrive(s *Server, c *Call) {
 	p.Learn(c.Report)
 	c.waiter.Until, c.waiter.Owner = c.Deadline, c
-	v, told := p.Enter(c.Priority, s.now, &c.waiter)
+	v, told := p.Enter(c.Priority, s.now)
+	if v == dagor.Waits {
+		p.tell(s, told)
+		v, told = p.Queue(c.Priority, s.now, &c.waiter)
+	}
 	switch v {
 	case dagor.Admitted:
 		s.Accept(c)

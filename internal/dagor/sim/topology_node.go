@@ -133,7 +133,11 @@ func (n *node) arrive(c *rpc, report dagor.Report) {
 	n.came++
 	n.control.Learn(report)
 	c.waiter.Until, c.waiter.Owner = c.deadline, c
-	v, told := n.control.Enter(c.priority, n.now, &c.waiter)
+	v, told := n.control.Enter(c.priority, n.now)
+	if v == dagor.Waits {
+		n.tell(told)
+		v, told = n.control.Queue(c.priority, n.now, &c.waiter)
+	}
 	switch v {
 	case dagor.Admitted:
 		n.start(c)
