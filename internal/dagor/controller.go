@@ -48,6 +48,8 @@ func (o Options) withDefaults() Options {
 	def(&o.MaxQueue, 1<<12)
 	def(&o.Window, 100*time.Millisecond)
 	def(&o.Delay, 20*time.Millisecond)
+	o.MaxLimit = min(o.MaxLimit, math.MaxInt32) // there are no more bits for it
+	o.MinLimit = min(o.MinLimit, o.MaxLimit)
 	o.Limit = max(o.MinLimit, min(o.Limit, o.MaxLimit))
 	return o
 }
@@ -91,14 +93,23 @@ type Controller struct {
 // NewController makes one whose first window begins at now.
 func NewController(opts Options, now time.Duration) *Controller {
 	opts = opts.withDefaults()
-	c := &Controller{opts: opts, room: max(minQueue, min(opts.Limit, opts.MaxQueue)), lastEnd: now}
+	c := &Controller{opts: opts, lastEnd: now}
 	c.limit.Store(uint32(opts.Limit))
 	c.bar.Store(math.MaxUint32)
 	c.cursor.Store(uint32(Open))
-	c.ends.Store(int64(now + opts.Window))
+	c.ends.Store(int64(later(now, opts.Window)))
 	c.tuner = newTuner(opts)
+	c.room = c.tuner.room()
 	c.opener = newOpener()
 	return c
+}
+
+// later is d after now, or the end of all time.
+func later(now, d time.Duration) time.Duration {
+	if now > math.MaxInt64-d {
+		return math.MaxInt64
+	}
+	return now + d
 }
 
 const (
@@ -111,6 +122,7 @@ const (
 // that Waits has to be put in the queue, by Queue. Those that are Decided beside it are to be
 // told.
 func (c *Controller) Enter(p Priority, now time.Duration) (Verdict, Decided) {
+	p = min(p, Lowest) // what is less important than all is so by somebody's mistake
 	c.came.add(p, 1)
 	var told Decided
 	if int64(now) >= c.ends.Load() {
@@ -133,7 +145,7 @@ func (c *Controller) Enter(p Priority, now time.Duration) (Verdict, Decided) {
 func (c *Controller) Queue(p Priority, now time.Duration, w *Waiter) (Verdict, Decided) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wait(p, now, w)
+	return c.wait(min(p, Lowest), now, w)
 }
 
 // enter takes a place without waiting.
@@ -152,8 +164,8 @@ func (c *Controller) enter() bool {
 
 // wait puts a call in the queue, under the lock.
 func (c *Controller) wait(p Priority, now time.Duration, w *Waiter) (v Verdict, told Decided) {
-	until := now + c.opts.MaxWait
-	if w.Until > 0 {
+	until := later(now, c.opts.MaxWait)
+	if w.Until != 0 {
 		until = min(until, w.Until)
 	}
 	if until <= now {
@@ -253,14 +265,18 @@ func (c *Controller) Leave(now, ran time.Duration) Decided {
 		if s >= oneWaits {
 			break
 		}
-		if c.state.CompareAndSwap(s, s-oneRuns) {
+		// What never entered has no place to give back: one too few would be taken for
+		// as many as can be.
+		if s == 0 || c.state.CompareAndSwap(s, s-oneRuns) {
 			return Decided{}
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var told Decided
-	c.state.Add(^uint64(oneRuns - 1))
+	for s := c.state.Load(); s&running > 0 && !c.state.CompareAndSwap(s, s-oneRuns); {
+		s = c.state.Load()
+	}
 	c.admit(now, &told)
 	return told
 }
@@ -282,16 +298,16 @@ func (c *Controller) Expire(w *Waiter) bool {
 
 // Learn counts what an upstream has shed.
 func (c *Controller) Learn(r Report) {
-	n := uint32(min(r.N, reportSample))
-	if n == 0 {
+	if r.Shed == 0 {
 		return
 	}
 	c.seen.shed.Add(int64(r.Shed))
+	n := uint32(min(r.N, reportSample))
 	left := r.Shed
 	for i := range n {
 		part := left / (n - i)
 		left -= part
-		c.shed.add(r.Sample[i], part)
+		c.shed.add(min(r.Sample[i], Lowest), part)
 	}
 }
 

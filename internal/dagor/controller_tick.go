@@ -38,7 +38,7 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 	f := seen.since(c.lastSeen)
 	f.took = now - c.lastEnd
 	c.lastSeen, c.lastEnd = seen, now
-	c.ends.Store(int64(now + c.opts.Window))
+	c.ends.Store(int64(later(now, c.opts.Window)))
 
 	limit := c.tuner.window(f, c.delay())
 	c.limit.Store(uint32(limit))

@@ -115,11 +115,11 @@ func (t *tuner) bound(limit float64) int {
 // room is how many calls may wait: those of half of the longest wait. The rest is for
 // the service's moods.
 func (t *tuner) room() int {
-	n := int(math.Ceil(t.best * t.opts.MaxWait.Seconds() / 2))
+	n := math.Ceil(t.best * t.opts.MaxWait.Seconds() / 2)
 	if t.best == 0 {
-		n = t.limit
+		n = float64(t.limit)
 	}
-	return max(minQueue, min(n, t.opts.MaxQueue))
+	return int(min(max(minQueue, n), float64(t.opts.MaxQueue)))
 }
 
 // window takes what was seen in a window and the scheduler's delay, negative where it is not

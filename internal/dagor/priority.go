@@ -40,11 +40,11 @@ func NewLevel(business uint8, user uint8) Level {
 	return Level(business)<<userBits | Level(min(user, Users-1))
 }
 
-// Business is its business level.
-func (l Level) Business() uint8 { return uint8(l >> userBits) }
+// Business is its business level. What is beyond the scale is the least important Level.
+func (l Level) Business() uint8 { return uint8(min(l, Levels-1) >> userBits) }
 
 // User is its user level.
-func (l Level) User() uint8 { return uint8(l & (Users - 1)) }
+func (l Level) User() uint8 { return uint8(min(l, Levels-1) & (Users - 1)) }
 
 func (l Level) String() string { return fmt.Sprintf("(%d,%d)", l.Business(), l.User()) }
 
@@ -82,6 +82,7 @@ func (p Priority) String() string { return fmt.Sprintf("%s.%d", p.Level(), p.Tas
 // important half of the user levels, in the same order, and of the same business level. To
 // refuse a task late wastes what was done for it.
 func (p Priority) Begun() Priority {
+	p = min(p, Lowest)
 	first := NewPriority(NewLevel(p.Level().Business(), 0), 0)
 	return first + (p-first)/2
 }

@@ -47,7 +47,7 @@ func (v Verdict) String() string {
 type Waiter struct {
 	// Verdict is for its owner to read when the Controller has handed the Waiter out.
 	Verdict Verdict
-	// Until, where it is set, is when it expires at the latest.
+	// Until, where it is set, is when it expires at the latest. Queue sets it to when it expires.
 	Until time.Duration
 	// Owner is for its owner to find what a Waiter is part of.
 	Owner any

@@ -17,6 +17,7 @@ package gate
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -77,7 +78,8 @@ func (g *Gate) wait(ctx context.Context, p dagor.Priority, now time.Duration) (P
 	at.waiter.Until = 0
 	if deadline, ok := ctx.Deadline(); ok {
 		// A context whose end is not on the gate's clock is near enough for a wait.
-		at.waiter.Until = max(now+time.Until(deadline), 1)
+		// There is no number for the end of one that is as good as never.
+		at.waiter.Until = max(now+min(time.Until(deadline), math.MaxInt64-now), 1)
 	}
 	v, told := g.Queue(p, now, &at.waiter)
 	tell(told)
