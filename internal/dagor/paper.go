@@ -27,6 +27,10 @@ const (
 	paperOverload = 20 * time.Millisecond
 	paperAlpha    = 0.05
 	paperBeta     = 0.01
+
+	// paperShed bounds what one Report counts for: nobody sheds as much before a call passes, and
+	// no sum of a window gets too great for a level.
+	paperShed = 1 << 20
 )
 
 // PaperOptions are those of a Paper. Zero values are the published ones.
@@ -48,6 +52,10 @@ type PaperOptions struct {
 // at the end of each window it moves its cursor over a histogram of the levels that came,
 // by 5 % down or 1 % up. It is there to be compared with, and for those who want what
 // is published.
+//
+// A level passes as a whole or not at all. Where one has most of the calls, an overload
+// shuts it, and Beta opens it again only where so small a share of the calls is as much as
+// the level has: it may stay shut for good.
 //
 // To the letter it counts the calls that came to it. Once its upstreams shed by its cursor
 // it no longer sees what they shed, so that a calm window opens it wholly; Reports
@@ -117,7 +125,7 @@ func (c *Paper) Learn(r Report) {
 		return
 	}
 	// Each of the sample stands for its part of the calls.
-	left := int64(r.Shed)
+	left := int64(min(r.Shed, paperShed))
 	for i := range n {
 		part := left / (n - i)
 		left -= part
