@@ -91,7 +91,7 @@ func TestTheDocsNameWhatIsThere(t *testing.T) {
 }
 
 // guides are the pages whose Go is copied from tests.
-var guides = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md", "docs/migration.md", "docs/breaker.md", "docs/fallback.md", "docs/bulkhead.md", "docs/alarms.md", "docs/overload.md", "docs/loadbalance.md", "docs/groups.md"}
+var guides = []string{"docs/refusals.md", "docs/rollout.md", "docs/sizing.md", "docs/migration.md", "docs/breaker.md", "docs/fallback.md", "docs/bulkhead.md", "docs/alarms.md", "docs/overload.md", "docs/loadbalance.md", "docs/groups.md", "docs/groups-by-registry.md"}
 
 // TestTheGoOfTheDocsIsTested finds every Go sample in a test, line by line but for
 // the indentation.

@@ -6,6 +6,7 @@ require (
 	dubbo.apache.org/dubbo-go/v3 v3.3.2
 	github.com/apache/dubbo-go-hessian2 v1.12.5
 	github.com/dubbogo/gost v1.14.3
+	github.com/knadh/koanf v1.5.0
 	github.com/prometheus/client_golang v1.19.1
 	github.com/prometheus/client_model v0.5.0
 	github.com/prometheus/procfs v0.12.0
@@ -44,7 +45,6 @@ require (
 	github.com/gorilla/websocket v1.4.2 // indirect
 	github.com/influxdata/tdigest v0.0.1 // indirect
 	github.com/k0kubun/pp v3.0.1+incompatible // indirect
-	github.com/knadh/koanf v1.5.0 // indirect
 	github.com/leodido/go-urn v1.2.2 // indirect
 	github.com/lufia/plan9stats v0.0.0-20211012122336-39d0f177ccd0 // indirect
 	github.com/magiconair/properties v1.8.5 // indirect

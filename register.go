@@ -17,6 +17,7 @@ package weir
 import (
 	"errors"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
 	"dubbo.apache.org/dubbo-go/v3/metadata/info"
 	"github.com/dubbogo/gost/log/logger"
@@ -34,6 +35,7 @@ import (
 	_ "github.com/weir-go/weir/filter/tpslimit" // registers its filter
 	"github.com/weir-go/weir/internal/alarms"
 	"github.com/weir-go/weir/internal/chain"
+	"github.com/weir-go/weir/internal/leave"
 	_ "github.com/weir-go/weir/loadbalance" // registers its load balances
 )
 
@@ -47,6 +49,10 @@ func init() {
 	info.IncludeKeys.Add(guard.TellCallerKey)
 	registerReadiness(guard.Process())
 	processor := chain.NewProcessor(guard.Process(), settings.prepare)
+	processor.Service = func(u *common.URL) error {
+		leave.Process().Note(u)
+		return settings.joined(u)
+	}
 	settings.settled = processor.WarnUnmatched
 	settings.begin = alarms.Process().Start
 	extension.SetConfigPostProcessor("weir", processor)

@@ -80,6 +80,8 @@ type sources struct {
 	prepared bool         // guarded by mu
 	stopPoll func()       // guarded by mu
 	end      func()       // guarded by mu: of what has begun
+
+	registries *madeRegistries // guarded by mu: nil until some were made
 }
 
 // prepare is called before each URL is looked at.
@@ -113,7 +115,7 @@ func (s *sources) wrong() error {
 	if s.fileErr != nil {
 		faults = append(faults, faultsOf(s.fileErr)...)
 	}
-	return conf.AsError(faults)
+	return conf.AsError(append(faults, s.unmadeLocked()...))
 }
 
 // load reads all sources. Faults are returned together; with on-error: warn
@@ -163,8 +165,13 @@ func (s *sources) loadFileLocked() (conf.Set, error) {
 	if s.file == nil {
 		return conf.Set{}, nil
 	}
-	set, err := s.file.Read(context.Background())
+	set, err := s.readFileLocked()
 	s.current = set
+	return set, err
+}
+
+func (s *sources) readFileLocked() (conf.Set, error) {
+	set, err := s.file.Read(context.Background())
 	if set.Config != nil {
 		s.runtime.Store.Set(conf.FromFile, s.file.Name(), set.Config)
 		logger.Infof("[Weir][Config] %s is in force", s.file.Path)
@@ -204,6 +211,10 @@ func (s *sources) readSection() (*conf.Config, []conf.Fault) {
 	if value == nil {
 		return nil, nil
 	}
+	return parseSection(value)
+}
+
+func parseSection(value any) (*conf.Config, []conf.Fault) {
 	text, err := yaml.Marshal(map[string]any{conf.RootKey: value})
 	if err != nil {
 		return nil, []conf.Fault{{Source: sectionName, Problem: err.Error(), Allowed: "a map"}}

@@ -85,10 +85,12 @@ tickTime=500
 maxClientCnxns=0
 admin.enableServer=false
 EOF
+    local classpath=/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar
     daemon zookeeper java -Xmx128m -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
-        -cp /usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar \
-        org.apache.zookeeper.server.quorum.QuorumPeerMain "$STATE/zookeeper/zoo.cfg"
+        -cp "$classpath" org.apache.zookeeper.server.quorum.QuorumPeerMain "$STATE/zookeeper/zoo.cfg"
     offer WEIR_TEST_ZOOKEEPER 127.0.0.1:12181
+    # Some tests stop and start a server of their own.
+    offer WEIR_TEST_ZOOKEEPER_CLASSPATH "$classpath"
 }
 # srvr is the one word of ZooKeeper's that it answers without being told to.
 zookeeper_ready() { (exec 3<>/dev/tcp/127.0.0.1/12181 && echo srvr >&3 && grep -q 'Mode: standalone' <&3); }

@@ -214,6 +214,7 @@ func checkDubbo(source string, data []byte, top *Config) Report {
 	c.out.Faults = nil
 	c.side(Provider, c.child(root, "provider"), "services")
 	c.side(Consumer, c.child(root, "consumer"), "references")
+	c.groupRegistries(c.child(root, "registries"), top.GroupRegistries, c.out.Config.GroupRegistries)
 	c.out.Faults = append(c.out.Faults, ofSection...)
 	if c.tooMuch {
 		c.out.Faults = append(c.out.Faults, c.tooLarge(source))

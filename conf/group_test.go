@@ -84,7 +84,7 @@ func TestGroupNotes(t *testing.T) {
 
 func TestGroupFaults(t *testing.T) {
 	for doc, want := range map[string]string{
-		"group: {nam: core}":     `f:1 key=group.nam value="core": unknown key; allowed: did you mean group.name? all: group.name, group.match, group.fallback, group.ungrouped, group.min-available, group.min-providers, group.callers, group.role, group.mode`,
+		"group: {nam: core}":     `f:1 key=group.nam value="core": unknown key; allowed: did you mean group.name? all: group.name, group.match, group.fallback, group.ungrouped, group.min-available, group.min-providers, group.callers, group.role, group.mode, group.registries`,
 		"group: [core]":          `f:1 key=group: a list where a single value belongs; allowed: ` + allowedGroupName,
 		"group: 'core,noncore'":  `f:1 key=group value="core,noncore": allowed: ` + allowedGroupName,
 		"group: off":             `f:1 key=group value="off": allowed: ` + allowedGroupName,

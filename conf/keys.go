@@ -141,6 +141,8 @@ type key struct {
 	other   func(string) bool
 	names   bool // other takes names, which a number can be
 	pattern string
+	// not is the pattern of names that are none; empty is noName.
+	not string
 	// apart is the list that must not have a word of this one.
 	apart string
 	// fits says what is wrong with what the key sets beside what stands at the same

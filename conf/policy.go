@@ -123,6 +123,8 @@ type Config struct {
 	Alarms *Alarms
 	// Profiles are the files of profiles that may be written.
 	Profiles *Profiles
+	// GroupRegistries make a registry of dubbo's one for each group.
+	GroupRegistries *GroupRegistries
 	// Provider and Consumer are the two sides.
 	Provider, Consumer Section
 }

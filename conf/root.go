@@ -30,6 +30,7 @@ type rootKey struct {
 	allowed string
 	def     string
 	doc     string
+	words   *key // of a list
 	set     func(*Config, string) error
 	get     func(*Config) (string, bool)
 }
@@ -38,6 +39,9 @@ type rootKey struct {
 func (k *rootKey) part() string { return k.name[strings.LastIndexByte(k.name, '.')+1:] }
 
 func (k *rootKey) schema() map[string]any {
+	if k.words != nil {
+		return withDoc(listSchema(k.words), k.doc, k.def)
+	}
 	return keySchema(&key{name: k.name, kind: k.kind, min: k.min, max: k.max, doc: k.doc, def: k.def})
 }
 
@@ -59,7 +63,7 @@ func rowIn[M, T any](k rootKey, in func(*Config) **M, at func(*M) **T, parse fun
 
 // rootKeys are all rows for what c may set. Own signals whose names are wrong have none.
 func (c *Config) rootKeys() []*rootKey {
-	out := slices.Concat([]*rootKey{readyKey}, alarmKeys, profileKeys)
+	out := slices.Concat([]*rootKey{readyKey}, alarmKeys, profileKeys, registryKeys)
 	for _, s := range append(slices.Clone(signals), c.ownSignals()...) {
 		out = append(out, s.rows()...)
 	}
@@ -154,7 +158,12 @@ func (p *yamlParser) rootMap(n *yaml.Node, name string, rows []*rootKey) {
 }
 
 func (p *yamlParser) rootValue(n *yaml.Node, name string, k *rootKey) {
-	p.scalar(n, where{}, name, k.allowed, func(s string) error { return k.set(p.cfg, s) })
+	set := func(s string) error { return k.set(p.cfg, s) }
+	if k.words != nil && n.Kind == yaml.SequenceNode {
+		p.list(n, where{}, name, k.words, set)
+		return
+	}
+	p.scalar(n, where{}, name, k.allowed, set)
 }
 
 // root copies the maps at the root, without what is wrong.

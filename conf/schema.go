@@ -17,6 +17,7 @@ package conf
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -190,6 +191,8 @@ func keySchema(k *key) map[string]any {
 		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(namePattern)}, "not": map[string]any{"pattern": noName, "type": "string"}}
 	case groupName:
 		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder(groupPattern)}, "not": map[string]any{"pattern": noGroup, "type": "string"}}
+	case "segment":
+		s = map[string]any{"anyOf": []any{map[string]any{"type": "number"}, placeholder("^" + segmentPattern + "$")}, "not": map[string]any{"pattern": noSegment, "type": "string"}}
 	case "path":
 		s = map[string]any{"type": []string{"string", "number", "boolean"}} // all are read as their text
 	case "boolean":
@@ -229,12 +232,15 @@ const ratioPattern = `^(0(\.[0-9]{0,6})?|\.[0-9]{1,6}|1(\.0{0,6})?|((0|[1-9][0-9
 // listSchema is a sequence of words, or a text in which commas part them. That a
 // word must not stand there twice it can say of the sequence only.
 func listSchema(k *key) map[string]any {
-	word := strings.Join(k.words, "|")
+	words := slices.Clone(k.words)
 	if k.pattern != "" {
-		word += "|" + k.pattern
+		words = append(words, k.pattern)
 	}
-	word = "(" + word + ")"
-	one := []any{map[string]any{"enum": k.words}, placeholder("^" + word + "$")}
+	word := "(" + strings.Join(words, "|") + ")"
+	one := []any{placeholder("^" + word + "$")}
+	if len(k.words) > 0 {
+		one = append([]any{map[string]any{"enum": k.words}}, one...)
+	}
 	text := []any{placeholder("^" + word + "( *, *" + word + ")*$")}
 	if k.names {
 		asText := map[string]any{"type": "number"} // is read as its text
@@ -243,7 +249,11 @@ func listSchema(k *key) map[string]any {
 	list := map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": map[string]any{"anyOf": one}}
 	s := map[string]any{"anyOf": append([]any{list}, text...)}
 	if k.names {
-		not := map[string]any{"type": "string", "pattern": noName}
+		none := noName
+		if k.not != "" {
+			none = k.not
+		}
+		not := map[string]any{"type": "string", "pattern": none}
 		s["not"], list["items"].(map[string]any)["not"] = not, not
 	}
 	return s

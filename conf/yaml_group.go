@@ -39,6 +39,10 @@ func (p *yamlParser) group(n *yaml.Node, out *Policies) {
 	}
 	p.eachField(n, where{}, groupName, func(part string, key, value *yaml.Node) {
 		full := groupName + "." + part
+		if part == registriesPart {
+			p.registries(value)
+			return
+		}
 		k := sectionKey(full)
 		if part == keyNamed(GroupKey).plainName() {
 			k = keyNamed(GroupKey)
@@ -49,6 +53,7 @@ func (p *yamlParser) group(n *yaml.Node, out *Policies) {
 				names = append(names, k.section())
 			}
 			names[0] = groupName + "." + groupKeys[0].plainName()
+			names = append(names, registriesName)
 			p.fault(key, where{}, full, Fault{Value: value.Value, Problem: "unknown key", Allowed: hint(full, names)})
 			return
 		}
@@ -81,6 +86,7 @@ func groupSchema() map[string]any {
 	delete(parts, groupName)
 	name := keyRef(groupKeys[0])
 	parts[groupKeys[0].plainName()] = name
+	parts[registriesPart] = rootSchema(registryKeys)
 	return map[string]any{
 		"description": "Groups of both sides: core and non-core apart. A side, service or method that says otherwise wins.",
 		"anyOf":       []any{name, orNull(object(parts))},

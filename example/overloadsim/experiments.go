@@ -58,5 +58,6 @@ func experiments() []experiment {
 		{"E12", "a spike of what is least important", "", spike},
 		{"E13", "levels that are out of date", "", staleness},
 		{"E14", "an outage that outlives its cause", "One server that can do 300 calls a second gets 280. Each is given up after a second, and then sent again once. For 10 s it answers nothing.", metastable},
+		{"T", "a hundred services", "100 services of 20 instances each, one of which is hot: three quarters of the tasks call it twice, through services in between that call others, too. Each instance has a controller, each caller's instance an upstream for each instance that it calls, and priorities are inherited.", system},
 	}
 }

@@ -25,6 +25,9 @@ import (
 	"github.com/weir-go/weir/integration_test/greet"
 )
 
+// Load has dubbo take the document at a path. A test binary may set another before [Main].
+var Load = func(path string) error { return dubbo.Load(dubbo.WithPath(path)) }
+
 // load starts a provider from a configuration in YAML, as most programs do, and waits
 // until it accepts connections. There can be one per process. What is wrong with its
 // service ends the process: dubbo-go exports it on a goroutine of its own.
@@ -47,7 +50,7 @@ func load(cfg ProviderConfig, document string) (*Provider, error) {
 	} else {
 		dubbo.SetProviderServiceWithInfo(&TripleGreeter{handler}, &greet.GreetService_ServiceInfo)
 	}
-	if err := dubbo.Load(dubbo.WithPath(file.Name())); err != nil {
+	if err := Load(file.Name()); err != nil {
 		return nil, err
 	}
 	p := &Provider{Handler: handler, Endpoint: Endpoint{

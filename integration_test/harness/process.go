@@ -247,6 +247,12 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
+// Terminate sends the child SIGTERM, on which dubbo-go shuts down, and does not wait.
+func (p *Process) Terminate() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+}
+
 // Pause stops the child as it is (SIGSTOP), and waits until it has stopped: its
 // sockets stay open and nobody reads them. Resume lets it go on.
 func (p *Process) Pause() {

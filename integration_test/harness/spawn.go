@@ -59,6 +59,8 @@ type Registry struct {
 	// Client tells registries apart that are one: references with different names
 	// have connections of their own to it.
 	Client string
+	// Group is the path of the registry, "" for dubbo's own.
+	Group string
 }
 
 func (r *Registry) options() []registry.Option {
@@ -70,6 +72,7 @@ func (r *Registry) options() []registry.Option {
 	// else to Nacos alone.
 	return []registry.Option{
 		registry.WithRegistry(r.Protocol), registry.WithAddress(r.Address), registry.WithNamespace(r.Client), kind,
+		registry.WithGroup(r.Group),
 	}
 }
 

@@ -48,9 +48,9 @@ type groupConsumerCommand struct {
 }
 
 type groupConsumerAnswer struct {
-	Err    string // of the load, or of the call
-	Made   int64  // calls since Start
-	Failed []string
+	Err    string   // of the load, or of the call
+	Made   int64    // calls since Start
+	Failed []string // the first of those that failed since Start
 }
 
 // coreGreeter and noncoreGreeter are the references. dubbo-go tells them apart by their
@@ -67,12 +67,16 @@ type greeter struct{ conn *client.Connection }
 
 func (g *greeter) inject(conn *client.Connection) { g.conn = conn }
 
-func (g *greeter) sayHello(ctx context.Context, protocol string) error {
-	if protocol == harness.Dubbo {
-		var reply string
-		return g.conn.CallUnary(ctx, []any{"x"}, &reply, "SayHello")
+// callAs calls the method of its group, so that a provider can tell whose calls come to it.
+func (g *greeter) callAs(ctx context.Context, name, protocol string) error {
+	method, request, reply := "SayHello", any(&greet.HelloRequest{Name: "x"}), any(new(greet.HelloReply))
+	if name != (*coreGreeter)(nil).Reference() {
+		method, request, reply = "Echo", &greet.EchoRequest{Text: "x"}, new(greet.EchoReply)
 	}
-	return g.conn.CallUnary(ctx, []any{&greet.HelloRequest{Name: "x"}}, new(greet.HelloReply), "SayHello")
+	if protocol == harness.Dubbo {
+		request, reply = "x", new(string)
+	}
+	return g.conn.CallUnary(ctx, []any{request}, reply, method)
 }
 
 // runGroupConsumer is the inside of a consumer.
@@ -116,9 +120,11 @@ func runGroupConsumer(child *harness.Child) error {
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for ; !stop.Load(); <-tick.C {
-			if err := references[name].sayHello(background, args.Protocol); err != nil {
+			if err := references[name].callAs(background, name, args.Protocol); err != nil {
 				mu.Lock()
-				failed = append(failed, name+": "+err.Error())
+				if len(failed) < 20 {
+					failed = append(failed, name+": "+err.Error())
+				}
 				mu.Unlock()
 			}
 			made.Add(1)
@@ -132,7 +138,7 @@ func runGroupConsumer(child *harness.Child) error {
 		var answer groupConsumerAnswer
 		switch {
 		case cmd.Call != "":
-			answer.Err = text(references[cmd.Call].sayHello(background, args.Protocol))
+			answer.Err = text(references[cmd.Call].callAs(background, cmd.Call, args.Protocol))
 		case cmd.Start != "":
 			for range cmd.Callers {
 				wg.Go(func() { callOn(cmd.Start) })
@@ -175,5 +181,5 @@ func loadText(document string) (err error) {
 		return err
 	}
 	defer os.Remove(file.Name())
-	return dubbo.Load(dubbo.WithPath(file.Name()))
+	return harness.Load(file.Name())
 }

@@ -37,6 +37,9 @@ type Processor struct {
 	// prepare runs before each URL is looked at: it reads the configuration
 	// once and installs what must stand before a transport is made.
 	prepare func() error
+	// Service is told of each service that is about to be exported, and says what is wrong
+	// with its registries.
+	Service func(u *common.URL) error
 
 	replacements *replacements
 	looked       atomic.Bool // what was asked for by then has been replaced
@@ -105,6 +108,9 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	view := p.runtime.Store.View()
 	faults = append(faults, p.replace(view)...)
 	if side == conf.Provider {
+		if p.Service != nil {
+			p.add(&faults, p.Service(u))
+		}
 		faults = append(faults, p.translate(service, u)...)
 	}
 	params := guard.OwnParamsOf(u)

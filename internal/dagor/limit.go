@@ -25,7 +25,7 @@ const (
 	tunerSpare = 0.10
 	// A trial lowers the limit to the shallow share of it, or to the deep one while the
 	// latency of trials still falls.
-	tunerShallow, tunerDeep = 0.8, 0.6
+	tunerShallow, tunerDeep = 0.8, 0.7
 	// A trial lasts for this long, and until so many calls are done; tunerLong at most.
 	tunerTrial = 800 * time.Millisecond
 	tunerCalls = 200
@@ -69,7 +69,7 @@ const (
 	// tunerWhole is the part of a call that the limit is moved by a whole one for.
 	tunerWhole = 0.75
 	// tunerErrors are the standard errors of a rate that make a difference more than chance.
-	tunerErrors = 3.0
+	tunerErrors = 2.5
 )
 
 // What a tuner is doing.
@@ -211,7 +211,7 @@ func (t *tuner) runs(f figures, delay time.Duration) {
 			t.run = figures{} // to compare with what is all of the slow time
 			return
 		case t.run.took.Seconds() < latency:
-		case t.run.done >= 4*tunerFew || t.run.took >= tunerStep:
+		case t.run.done >= 4*tunerFew || t.run.done >= 2*tunerFew && t.run.took >= tunerStep || t.run.took >= tunerLong:
 			t.try(tunerUp, 2*float64(t.limit))
 			return
 		}
@@ -348,8 +348,10 @@ func (t *tuner) tries(f figures) {
 		t.judgeUp(late)
 		return
 	}
-	if f.came >= tunerRated && !f.pressed() || t.trial.came >= tunerFew && !t.trial.pressed() {
-		t.begin(t.trial.latency()) // the load has gone, and less is no trial
+	switch {
+	case f.came >= tunerRated && !f.pressed(), t.trial.came >= tunerFew && !t.trial.pressed(), // the load has gone, and less is no trial
+		t.trial.done >= tunerFew && t.usual > 0 && t.trial.latency() > tunerSlow*t.usual: // it is another service now
+		t.begin(t.trial.latency())
 		return
 	}
 	if !t.short(t.trial, tunerTrial) {
@@ -368,7 +370,7 @@ func (t *tuner) judgeUp(late bool) {
 	gain := math.Log(max(t.trial.rate(), 1e-9) / max(t.before.rate(), 1e-9))
 	calm := t.trial.done >= tunerCalls && !t.trial.pressed()
 	switch {
-	case calm || gain-tunerWorth*grow > chance:
+	case calm || gain-tunerWorth*grow > chance || late && gain > (tunerWorth+tunerVain)/2*grow:
 		t.limit = t.held
 		t.alone, t.usual, t.sure = 0, t.trial.latency(), 0
 		if !calm {

@@ -49,14 +49,10 @@ func CoDel(*Server) Policy {
 
 // standing tells whether the queue has not been empty for long.
 func (p *CoDelPolicy) standing(s *Server) bool {
-	p.look(s)
-	return s.now-p.empty > p.Interval
-}
-
-func (p *CoDelPolicy) look(s *Server) {
 	if s.Queued() == 0 {
 		p.empty = s.now
 	}
+	return s.now-p.empty > p.Interval
 }
 
 // Arrive gives the call its time.
@@ -70,16 +66,9 @@ func (p *CoDelPolicy) Arrive(s *Server, c *Call) {
 	}
 	s.After(timeout, func() {
 		if s.queue.remove(c) {
-			p.look(s)
 			s.Refuse(c)
 		}
 	})
-}
-
-// Begin looks whether that was the last one.
-func (p *CoDelPolicy) Begin(s *Server, _ *Call) bool {
-	p.look(s)
-	return true
 }
 
 // Newest is served first while the queue stands.

@@ -21,13 +21,14 @@ import (
 	"github.com/weir-go/weir/internal/dagor"
 )
 
-// What PID was tuned to. A grid of the period (100, 300 ms), P (0.3, 1), I (0.1, 0.3) and of the queue (5, 10, 20 calls)
-// was run with M^1 and M^2 at 1.33, 2 and 4 times the saturation; without a queue to aim at it kept a sixth
-// of the slots idle, and with P = 1 it swung.
+// What PID was tuned to. A grid of the period (100, 300 ms), P (0.1, 0.3, 1), I (0.1, 0.3) and of the queue (5, 10, 20,
+// 30 calls) was run with M^1 and M^2 at 1.33, 2 and 4 times the saturation. Without a queue to aim at it kept a sixth
+// of the slots idle, and with P = 1 it swung. A queue of 20 gave it a point more there, but
+// with M^4 little more than half of what 10 gives: four such waits take a task's time.
 const (
 	pidPeriod  = 100 * time.Millisecond
 	pidP, pidI = 0.3, 0.1
-	pidQueue   = 20.0
+	pidQueue   = 10.0
 )
 
 const (
@@ -42,7 +43,8 @@ const (
 // controller's error is how many more calls came to the queue in a period than left it,
 // less the slots that are free, in proportion to all that came; the priorities of the
 // last 1000 calls tell where the share is to be cut. What waits beyond the Queue that is aimed at
-// is added here, so that a queue once grown is worked off. The derivative is left out. The queue itself is in order of arrival.
+// is added here, so that a queue once grown is worked off. The derivative is left out. The queue
+// itself is in order of arrival.
 type PIDPolicy struct {
 	admitAll
 	Period time.Duration

@@ -215,7 +215,7 @@ func TestPIDAdmitsWhatCanBeDone(t *testing.T) {
 		setup := overload(x, 1, PID)
 		stats := setup.Run()
 		rate := float64(stats.Arrived-stats.Refused) / (setup.Lasts - setup.Warm).Seconds()
-		assert.InEpsilon(t, setup.Saturated(), rate, 0.03, "%v: %v", x, rate)
+		assert.InEpsilon(t, setup.Saturated(), rate, 0.05, "%v: %v", x, rate)
 		assert.Less(t, stats.Wait(0.99), 400*time.Millisecond, "%v", x)
 	}
 	stats := overload(0.5, 1, PID).Run()
@@ -237,7 +237,8 @@ func TestPIDCutsByTheDistribution(t *testing.T) {
 	p := &PIDPolicy{Period: time.Second, sum: 0.25}
 	b := newBench(t, 1, func(*Server) Policy { return p })
 	for i := range 3 * pidSample { // the last thousand count
-		p.Arrive(b.Server, &Call{Priority: dagor.Priority(i), caller: named{b, fmt.Sprint(i)}})
+		rank := i/pidSample*pidSample + i*7%pidSample
+		p.Arrive(b.Server, &Call{Priority: dagor.Priority(rank), caller: named{b, fmt.Sprint(i)}})
 	}
 	b.now = time.Second
 	p.adjust(b.Server)
@@ -285,5 +286,31 @@ func TestRunsAreTheSame(t *testing.T) {
 		assert.Equal(t, steps, same, name)
 		other, _ := run(2)
 		assert.NotEqual(t, one.All, other.All, name)
+	}
+}
+
+func TestEachCallIsDecidedOnce(t *testing.T) {
+	for name, policy := range map[string]func(*Server) Policy{
+		"codel": CoDel, "seda": SEDA, "pid": PID, "random": Random,
+		"weir": func(*Server) Policy {
+			return &WeirPolicy{Controller: dagor.NewController(dagor.Options{Limit: 40}, 0), Tells: true, Sees: true}
+		},
+	} {
+		setup := overload(3, 1, policy)
+		setup.Warm, setup.Lasts = 0, 15*time.Second
+		// Once it is calm at the end, all that came was either refused or has begun.
+		tasks := setup.Load.Tasks
+		setup.Load.Tasks = func(now time.Duration) float64 {
+			if now > 8*time.Second {
+				return 0
+			}
+			return tasks(now)
+		}
+		if name == "random" { // its queue is long for long
+			setup.Lasts = 300 * time.Second
+		}
+		stats := setup.Run()
+		assert.Equal(t, stats.Arrived, stats.Refused+len(stats.waits), name)
+		assert.Equal(t, stats.All.Offered, stats.All.Succeeded+stats.All.Failed, name)
 	}
 }

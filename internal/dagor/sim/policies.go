@@ -92,10 +92,9 @@ func (p *WeirPolicy) Arrive(s *Server, c *Call) {
 	p.Learn(c.Report)
 	c.waiter.Until, c.waiter.Owner = c.Deadline, c
 	v, told := p.Enter(c.Priority, s.now)
-	p.tell(s, told)
-	var others dagor.Decided
 	if v == dagor.Waits {
-		v, others = p.Queue(c.Priority, s.now, &c.waiter)
+		p.tell(s, told)
+		v, told = p.Queue(c.Priority, s.now, &c.waiter)
 	}
 	switch v {
 	case dagor.Admitted:
@@ -110,7 +109,7 @@ func (p *WeirPolicy) Arrive(s *Server, c *Call) {
 	default:
 		s.Refuse(c)
 	}
-	p.tell(s, others)
+	p.tell(s, told)
 }
 
 func (p *WeirPolicy) tell(s *Server, told dagor.Decided) {

@@ -51,7 +51,7 @@ type Topology struct {
 	// there are for each call at most, 0.1 by default.
 	Resends int
 	Budget  float64
-	// Lasts is how long tasks come, of which Warm is not counted, 40 s and 15 s by default. Then
+	// Lasts is how long tasks come, of which Warm is not counted, 32 s and 10 s by default. Then
 	// all that was begun comes to its end.
 	Lasts, Warm time.Duration
 	// Blind callers shed nothing, whatever they are told.
@@ -77,8 +77,8 @@ func (t Topology) withDefaults() Topology {
 	set(&t.Deadline, 500*time.Millisecond)
 	set(&t.Resends, 3)
 	set(&t.Budget, 0.1)
-	set(&t.Lasts, 40*time.Second)
-	set(&t.Warm, 15*time.Second)
+	set(&t.Lasts, 32*time.Second)
+	set(&t.Warm, 10*time.Second)
 	if t.Load == nil {
 		t.Load = func(time.Duration) float64 { return 2 }
 	}
@@ -146,7 +146,6 @@ func newTopology(t Topology) *topology {
 		for i := range t.Instances {
 			n := &node{topology: r, service: s, slots: slots, takes: takes, chance: stream(t.Seed, uint64(1000*(s.index+1)+i))}
 			n.control = dagor.NewController(dagor.Options{Limit: 2 * slots}, 0)
-			n.kept = map[*dagor.Waiter]*rpc{}
 			s.nodes = append(s.nodes, n)
 		}
 		r.services = append(r.services, s)
@@ -249,7 +248,7 @@ func (r *topology) stop() {
 	for _, s := range r.services {
 		for _, n := range s.nodes {
 			state := n.control.State()
-			r.stats.Left += state.Running + state.Waiting + n.busy + n.queue.len() + len(n.kept)
+			r.stats.Left += state.Running + state.Waiting + n.busy + n.queue.len()
 		}
 	}
 	r.stats.Steps = r.Steps()

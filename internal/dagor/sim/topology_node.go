@@ -63,7 +63,6 @@ type node struct {
 
 	busy   int
 	queue  ring[*rpc]
-	kept   map[*dagor.Waiter]*rpc
 	known  [][]*dagor.Upstream // by the number of the service, and the instance
 	budget float64
 
@@ -133,34 +132,30 @@ func (n *node) again(c *rpc) bool {
 func (n *node) arrive(c *rpc, report dagor.Report) {
 	n.came++
 	n.control.Learn(report)
-	c.waiter.Until = c.deadline
+	c.waiter.Until, c.waiter.Owner = c.deadline, c
 	v, told := n.control.Enter(c.priority, n.now)
-	n.tell(told)
-	var others dagor.Decided
 	if v == dagor.Waits {
-		v, others = n.control.Queue(c.priority, n.now, &c.waiter)
+		n.tell(told)
+		v, told = n.control.Queue(c.priority, n.now, &c.waiter)
 	}
 	switch v {
 	case dagor.Admitted:
 		n.start(c)
 	case dagor.Waits:
-		n.kept[&c.waiter] = c
 		n.At(c.waiter.Until, func() {
 			if n.control.Expire(&c.waiter) {
-				delete(n.kept, &c.waiter)
 				n.refuse(c)
 			}
 		})
 	default:
 		n.refuse(c)
 	}
-	n.tell(others)
+	n.tell(told)
 }
 
 func (n *node) tell(told dagor.Decided) {
 	for w := told.Next(); w != nil; w = told.Next() {
-		c := n.kept[w]
-		delete(n.kept, w)
+		c := w.Owner.(*rpc)
 		if w.Verdict == dagor.Admitted {
 			n.start(c)
 		} else {

@@ -134,14 +134,14 @@ func TestTopologyDoesNotSwing(t *testing.T) {
 	for _, load := range []float64{2, 8} {
 		s := small(load).Run()
 		// A Poisson process would have 0.037 from second to second.
-		w := s.Whole(admitted, 50)
+		w := s.Whole(admitted, 75)
 		assert.InEpsilon(t, 250, w.Mean, 0.1, "%v", load)
 		assert.Less(t, w.Variation, 0.08, "%v", load)
-		assert.Zero(t, w.Turns, "%v", load)
+		assert.LessOrEqual(t, w.Turns, 5.0, "%v", load) // a turn in 12 s is one trial of the tuner
 		// Each instance has its own noise; in common they do not swing.
 		c := s.Whole(share, 0.2)
 		assert.Less(t, c.Variation, 0.15, "%v", load)
-		assert.Zero(t, c.Turns, "%v", load)
+		assert.LessOrEqual(t, c.Turns, 5.0, "%v", load)
 	}
 }
 
