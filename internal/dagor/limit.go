@@ -49,9 +49,9 @@ const (
 	tunerFallen = 0.9
 	// tunerCalm is the share of the limit up to which calls are alone.
 	tunerCalm = 0.6
-	// tunerQuiet is how many times the latency of trials is as good as no waiting.
-	tunerQuiet  = 1.02
-	tunerChance = 0.7
+	// tunerQuiet is how many times the latency of trials is as good as no waiting, and tunerChance
+	// for how many standard errors more.
+	tunerQuiet, tunerChance = 1.02, 0.7
 	// A latency of so many times the usual one makes it look for more room. What a higher limit has to
 	// bring is more than the first share of what it could, and it does not bring the second.
 	tunerSlow             = 1.7
@@ -94,6 +94,7 @@ type tuner struct {
 	phase  int
 	held   int           // the limit during a trial
 	drain  time.Duration // what is left until a new limit shows
+	late   time.Duration // the scheduler, in the last window
 	run    figures       // since the last look
 	rated  figures       // since the last look at the rate
 	trial  figures
@@ -136,11 +137,14 @@ func (t *tuner) window(f figures, delay time.Duration) int {
 		return t.limit
 	}
 	t.since += f.took
+	// What is late in one window is so by chance.
+	late := min(delay, t.late)
+	t.late = delay
 	switch {
 	case t.drain > 0:
 		t.drain -= f.took
-	case delay > t.opts.Delay && f.done > 0:
-		t.lower(f, delay)
+	case late > t.opts.Delay && f.done > 0:
+		t.lower(f, late)
 	case t.phase == tunerRuns:
 		t.runs(f, delay)
 	default:
@@ -175,7 +179,10 @@ func (t *tuner) rate(f figures) {
 // lower answers a run queue that is long: by Little's law the rate times the delay is how
 // many of those that run only wait for the scheduler.
 func (t *tuner) lower(f figures, delay time.Duration) {
-	n := min(float64(t.limit), f.running())
+	n := float64(t.limit)
+	if !f.pressed() {
+		n = min(n, f.running())
+	}
 	if t.phase == tunerDown {
 		n = min(n, float64(t.held))
 	}
@@ -262,10 +269,10 @@ func (t *tuner) look(latency float64) {
 		if t.deep || t.alone == 0 {
 			share = tunerDeep
 		}
-		n := math.Floor(share * float64(t.limit))
-		if int(n) < t.opts.MinLimit || n < 1 {
+		n := max(math.Floor(share*float64(t.limit)), float64(t.opts.MinLimit))
+		if int(n) >= t.limit {
 			t.run = run
-			t.try(tunerUp, float64(t.limit+1))
+			t.try(tunerUp, math.Ceil(float64(t.limit)/share))
 			return
 		}
 		t.try(tunerDown, n)
@@ -381,7 +388,7 @@ func (t *tuner) judgeUp(late bool) {
 		}
 	case late || tunerVain*grow-gain > chance:
 		t.usual = t.before.latency()
-		if t.limit == 1 { // none waits for another
+		if t.limit <= t.opts.MinLimit { // with fewer it would not be known
 			t.alone = t.usual
 		}
 		t.sure++
