@@ -17,6 +17,8 @@ package dagor
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Times are arguments, as they are in a filter that has read the clock for its own ends.
@@ -77,6 +79,26 @@ func BenchmarkController(b *testing.B) {
 			w = told.Next()
 		}
 	})
+	b.Run("tick", func(b *testing.B) {
+		// Each call ends a window of an overload, with as much as the samples remember.
+		c := NewController(Options{Limit: 1, Fixed: true, Window: 1}, 0)
+		c.tuner.best = 100
+		for i := range 2 * sampleSize {
+			c.came.add(Priority(mix(uint64(i)))&Lowest, 1)
+			c.shed.add(Priority(mix(uint64(i)))&Lowest, 3)
+		}
+		now := time.Duration(0)
+		b.ReportAllocs()
+		for b.Loop() {
+			now += 100 * time.Millisecond
+			c.seen.held.Add(1000)
+			c.seen.refused.Add(900)
+			c.seen.shed.Add(3000)
+			c.opener.marks[c.opener.moves%openerMoves] = mark{}
+			c.Enter(p, now)
+			c.Leave(now, time.Millisecond)
+		}
+	})
 	b.Run("advert", func(b *testing.B) {
 		c := NewController(Options{}, 0)
 		b.ReportAllocs()
@@ -98,4 +120,34 @@ func BenchmarkPaper(b *testing.B) {
 			c.Waited(0)
 		}
 	})
+}
+
+// What each call costs is no memory, whatever becomes of it.
+func TestCallsAllocateNothing(t *testing.T) {
+	c := NewController(Options{Limit: 1, Fixed: true}, 0)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		c.Enter(5, 0)
+		c.Leave(0, 1)
+	}), "admitted")
+	c.Enter(5, 0)
+	for range c.room {
+		c.Queue(Lowest, 0, new(Waiter))
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { c.Enter(Lowest, 0) }), "refused")
+	p, w := Lowest, new(Waiter)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		p--
+		c.Enter(p, 0)
+		_, told := c.Queue(p, 0, w)
+		w = told.Next()
+	}), "displaced")
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		c.Advert()
+		c.Learn(Report{Shed: 9, N: 8})
+	}), "said and heard")
+	d := NewPaper(PaperOptions{}, 0)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		d.Admit(5, 0)
+		d.Waited(1)
+	}), "as published")
 }

@@ -351,7 +351,7 @@ func TestControllerIsLikeItsModel(t *testing.T) {
 	for i, opts := range modelOptions {
 		rnd := rand.New(rand.NewPCG(4, uint64(i)))
 		counted := map[Verdict]int{}
-		for range 200 {
+		for range 80 {
 			steps := make([]byte, 2*rnd.IntN(300))
 			for i := range steps {
 				steps[i] = byte(rnd.Uint32())
