@@ -49,6 +49,7 @@ func (o Options) withDefaults() Options {
 	def(&o.Window, 100*time.Millisecond)
 	def(&o.Delay, 20*time.Millisecond)
 	o.MaxLimit = min(o.MaxLimit, math.MaxInt32) // there are no more bits for it
+	o.MaxQueue = min(o.MaxQueue, math.MaxInt32)
 	o.MinLimit = min(o.MinLimit, o.MaxLimit)
 	o.Limit = max(o.MinLimit, min(o.Limit, o.MaxLimit))
 	return o

@@ -105,6 +105,14 @@ func (f figures) pressed() bool { return 2*f.held >= f.came && f.held > 0 }
 // sampleSize is how many calls a sample remembers.
 const sampleSize = 1 << 11
 
+// A sample's entry is a Priority, a mark for whoever takes entries of several samples, and
+// a weight.
+const (
+	entryPriority = 33
+	entryMark     = 1 << 32
+	entryWeight   = entryMark - 1
+)
+
 // sample has the priorities of the calls that came last, each with a weight.
 type sample struct {
 	n    atomic.Uint64
@@ -113,7 +121,7 @@ type sample struct {
 
 func (s *sample) add(p Priority, weight uint32) {
 	n := s.n.Add(1) - 1
-	s.ring[n%sampleSize].Store(uint64(p)<<32 | uint64(weight))
+	s.ring[n%sampleSize].Store(uint64(min(p, Lowest))<<entryPriority | uint64(weight))
 }
 
 // since appends those that came after the first n.
@@ -131,18 +139,27 @@ func (s *sample) since(n uint64, to []uint64) []uint64 {
 // weight is the whole weight of what since has given.
 func weight(of []uint64) (sum uint64) {
 	for _, v := range of {
-		sum += v & (1<<32 - 1)
+		sum += v & entryWeight
 	}
 	return sum
 }
 
+// entry is what one weighs, where what is marked weighs so many times as much as it says.
+func entry(v uint64, marked float64) float64 {
+	w := float64(v & entryWeight)
+	if v&entryMark != 0 {
+		w *= marked
+	}
+	return w
+}
+
 // cut sorts a sample and returns the cursor that so much weight of it passes at most.
-func cut(of []uint64, passing float64) Priority {
+func cut(of []uint64, marked, passing float64) Priority {
 	slices.Sort(of)
 	var sum float64
 	for _, v := range of {
-		if sum += float64(v & (1<<32 - 1)); sum > passing {
-			return Priority(v >> 32)
+		if sum += entry(v, marked); sum > passing {
+			return Priority(v >> entryPriority)
 		}
 	}
 	return Open

@@ -234,8 +234,8 @@ func TestAMobAtASample(t *testing.T) {
 		got := s.since(from, nil)
 		assert.LessOrEqual(t, len(got), sampleSize)
 		for _, v := range s.since(0, got) {
-			assert.Less(t, v>>32, uint64(8))
-			assert.Less(t, v&(1<<32-1), uint64(2000))
+			assert.Less(t, v>>entryPriority, uint64(8))
+			assert.Less(t, v&entryWeight, uint64(2000))
 		}
 	}
 	adding.Wait()

@@ -30,8 +30,10 @@ const (
 	tunerTrial = 800 * time.Millisecond
 	tunerCalls = 200
 	tunerLong  = 5 * time.Second
-	// tunerFew are the calls without which nothing is judged.
-	tunerFew = 30
+	// tunerFew are the calls without which nothing is judged, unless it takes longer than tunerWaits,
+	// and tunerRated those of a rate.
+	tunerFew, tunerRated = 30, 10
+	tunerWaits           = time.Minute
 	// tunerStep is the time between two looks at the limit.
 	tunerStep = time.Second
 	// Trials come this often at first, and this often in the end.
@@ -47,8 +49,9 @@ const (
 	tunerFallen = 0.9
 	// tunerCalm is the share of the limit up to which calls are alone.
 	tunerCalm = 0.6
-	// tunerQuiet is how many times the latency of trials is as good as no waiting.
-	tunerQuiet = 1.02
+	// tunerQuiet is how many times the latency of trials is as good as no waiting, and tunerChance
+	// for how many standard errors more.
+	tunerQuiet, tunerChance = 1.02, 0.7
 	// A latency of so many times the usual one makes it look for more room. What a higher limit has to
 	// bring is more than the first share of what it could, and it does not bring the second.
 	tunerSlow             = 1.7
@@ -63,6 +66,8 @@ const (
 	tunerConfirmed = 3
 	// tunerJump is how far the limit may get from that of the last trial without another.
 	tunerJump = 2.0
+	// tunerWhole is the part of a call that the limit is moved by a whole one for.
+	tunerWhole = 0.75
 	// tunerErrors are the standard errors of a rate that make a difference more than chance.
 	tunerErrors = 2.5
 )
@@ -89,7 +94,9 @@ type tuner struct {
 	phase  int
 	held   int           // the limit during a trial
 	drain  time.Duration // what is left until a new limit shows
+	late   time.Duration // the scheduler, in the last window
 	run    figures       // since the last look
+	rated  figures       // since the last look at the rate
 	trial  figures
 	before figures // a trial
 	since  time.Duration
@@ -130,11 +137,14 @@ func (t *tuner) window(f figures, delay time.Duration) int {
 		return t.limit
 	}
 	t.since += f.took
+	// What is late in one window is so by chance.
+	late := min(delay, t.late)
+	t.late = delay
 	switch {
 	case t.drain > 0:
 		t.drain -= f.took
-	case delay > t.opts.Delay && f.done > 0:
-		t.lower(f, delay)
+	case late > t.opts.Delay && f.done > 0:
+		t.lower(f, late)
 	case t.phase == tunerRuns:
 		t.runs(f, delay)
 	default:
@@ -148,9 +158,16 @@ func (t *tuner) window(f figures, delay time.Duration) int {
 
 // rate remembers how much could be done.
 func (t *tuner) rate(f figures) {
-	if f.done == 0 || t.phase == tunerDown {
+	if t.phase == tunerDown || f.took > tunerStep+2*t.opts.Window { // nobody came for long
+		t.rated = figures{}
 		return
 	}
+	t.rated = t.rated.plus(f)
+	f = t.rated
+	if f.done == 0 || f.done < tunerRated && f.took < tunerLong {
+		return
+	}
+	t.rated = figures{}
 	switch rate := f.rate(); {
 	case f.pressed() && t.best > 0:
 		t.best += 0.1 * (rate - t.best)
@@ -162,7 +179,10 @@ func (t *tuner) rate(f figures) {
 // lower answers a run queue that is long: by Little's law the rate times the delay is how
 // many of those that run only wait for the scheduler.
 func (t *tuner) lower(f figures, delay time.Duration) {
-	n := min(float64(t.limit), f.running())
+	n := float64(t.limit)
+	if !f.pressed() {
+		n = min(n, f.running())
+	}
 	if t.phase == tunerDown {
 		n = min(n, float64(t.held))
 	}
@@ -197,16 +217,29 @@ func (t *tuner) runs(f figures, delay time.Duration) {
 		case t.slow == 1:
 			t.run = figures{} // to compare with what is all of the slow time
 			return
+		case t.run.took.Seconds() < latency:
 		case t.run.done >= 4*tunerFew || t.run.done >= 2*tunerFew && t.run.took >= tunerStep || t.run.took >= tunerLong:
 			t.try(tunerUp, 2*float64(t.limit))
 			return
 		}
 	}
-	if t.run.took < tunerStep || t.run.done < tunerCalls && t.run.took < tunerLong {
+	if t.short(t.run, tunerStep) {
 		return
 	}
 	t.slow = 0
 	t.look(latency)
+}
+
+// short tells whether more has to be seen to judge by it. Calls that take as long as each other end
+// at once, so that in less time than they take none of them may, or all.
+func (t *tuner) short(f figures, least time.Duration) bool {
+	if f.took >= tunerWaits {
+		return false
+	}
+	if f.done < tunerFew || f.took < least || f.took.Seconds() < f.latency() {
+		return true
+	}
+	return f.done < tunerCalls && f.took < tunerLong
 }
 
 // look decides what to do after some time between trials.
@@ -225,18 +258,21 @@ func (t *tuner) look(latency float64) {
 		t.calm(run, latency)
 		return
 	}
+	was := float64(t.limit)
 	if t.alone > 0 {
 		t.steer(run, latency)
 	}
-	if t.due() {
+	// A trial is compared with what was seen of about the same limit.
+	if math.Abs(float64(t.limit)-was) <= tunerSpare*was && t.due() {
 		t.before = run
 		share := tunerShallow
 		if t.deep || t.alone == 0 {
 			share = tunerDeep
 		}
-		n := math.Floor(share * float64(t.limit))
-		if int(n) < t.opts.MinLimit || n < 1 {
-			t.try(tunerUp, float64(t.limit+1))
+		n := max(math.Floor(share*float64(t.limit)), float64(t.opts.MinLimit))
+		if int(n) >= t.limit {
+			t.run = run
+			t.try(tunerUp, math.Ceil(float64(t.limit)/share))
 			return
 		}
 		t.try(tunerDown, n)
@@ -266,7 +302,8 @@ func (t *tuner) due() bool {
 // steer sets the limit by the rate and the latency of those alone.
 func (t *tuner) steer(run figures, latency float64) {
 	was := float64(t.limit)
-	if latency > tunerQuiet*t.alone {
+	// A latency differs by chance by its standard error, or some such.
+	if chance := tunerChance / math.Sqrt(float64(run.done)); latency > (tunerQuiet+chance)*t.alone {
 		t.growing = 0
 	} else {
 		t.growing++
@@ -276,7 +313,7 @@ func (t *tuner) steer(run figures, latency float64) {
 	case t.growing > 1:
 		target = max(target, was+1, was*(1+tunerSpare*float64(min(t.growing, 4))))
 	case target < was:
-		target = (target + was) / 2
+		target = t.halfway(target)
 	}
 	t.limit = t.bound(target)
 	if math.Abs(float64(t.limit)-was) > tunerSpare*was {
@@ -287,6 +324,18 @@ func (t *tuner) steer(run figures, latency float64) {
 // target is the limit by Little's law.
 func (t *tuner) target(run figures) float64 {
 	return (run.rate() + t.best) / 2 * t.alone * (1 + tunerSpare)
+}
+
+// halfway is between the limit and another. Of a few calls the half of the way is none, and
+// nearly a call is one.
+func (t *tuner) halfway(target float64) float64 {
+	way := target - float64(t.limit)
+	if math.Abs(way) > tunerWhole {
+		way = math.Copysign(max(1, math.Abs(way)/2), way)
+	} else {
+		way /= 2
+	}
+	return float64(t.limit) + way
 }
 
 // try begins a trial.
@@ -301,25 +350,25 @@ func (t *tuner) try(phase int, limit float64) {
 // tries takes a window of a trial.
 func (t *tuner) tries(f figures) {
 	t.trial = t.trial.plus(f)
-	late := t.trial.took >= tunerLong
+	late := t.trial.took >= max(tunerLong, time.Duration(2*t.before.latency()*float64(time.Second)))
 	if t.phase == tunerUp {
 		t.judgeUp(late)
 		return
 	}
 	switch {
-	case !f.pressed() && f.done > 0, // the load has gone, and less is no trial
+	case f.came >= tunerRated && !f.pressed(), t.trial.came >= tunerFew && !t.trial.pressed(), // the load has gone, and less is no trial
 		t.trial.done >= tunerFew && t.usual > 0 && t.trial.latency() > tunerSlow*t.usual: // it is another service now
 		t.begin(t.trial.latency())
 		return
 	}
-	if late || t.trial.done >= tunerCalls && t.trial.took >= tunerTrial {
+	if !t.short(t.trial, tunerTrial) {
 		t.judgeDown()
 	}
 }
 
 // judgeUp keeps a higher limit that is worth it: what was slow waits for something else.
 func (t *tuner) judgeUp(late bool) {
-	if t.trial.done == 0 && !late {
+	if !late && (t.trial.done == 0 || t.trial.took.Seconds() < max(t.before.latency(), t.trial.latency())) {
 		return
 	}
 	// The logarithms of two rates differ by chance by no more than this.
@@ -339,6 +388,10 @@ func (t *tuner) judgeUp(late bool) {
 		}
 	case late || tunerVain*grow-gain > chance:
 		t.usual = t.before.latency()
+		if t.limit <= t.opts.MinLimit { // with fewer it would not be known
+			t.alone = t.usual
+		}
+		t.sure++
 	default:
 		return
 	}
@@ -380,7 +433,7 @@ func (t *tuner) judgeDown() {
 	}
 	target := t.target(t.before)
 	if !t.deep {
-		target = (target + float64(t.limit)) / 2
+		target = t.halfway(target)
 	}
 	t.limit = t.bound(target)
 }
