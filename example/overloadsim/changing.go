@@ -117,6 +117,7 @@ func steps(r *report) {
 		lines.lines = append(lines.lines, l)
 	}
 	r.picture(lines)
+	r.say("Published, on another service with calls of microseconds: after a step to 1.4x Breakwater is back in less than 20 ms, DAGOR in 500 ms and SEDA in 1.58 s. Here a second is the shortest time that is looked at, so 0.0 s is: from the first second on.")
 	ours := got[len(all)-1]
 	slowest, share, needless := time.Duration(0), 1.0, 0.0
 	for _, x := range ours {

@@ -97,7 +97,7 @@ func run(out io.Writer, o options) error {
 	if o.document == "" {
 		_, err = document.WriteTo(out)
 	} else { // the verdicts have been told
-		err = os.WriteFile(filepath.Clean(o.document), document.Bytes(), 0o644) //nolint:gosec // documentation
+		err = os.WriteFile(filepath.Clean(o.document), document.Bytes(), 0o644)
 	}
 	if err != nil {
 		return err

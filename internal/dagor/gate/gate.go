@@ -79,7 +79,7 @@ func (g *Gate) wait(ctx context.Context, p dagor.Priority, now time.Duration) (P
 	if deadline, ok := ctx.Deadline(); ok {
 		// A context whose end is not on the gate's clock is near enough for a wait.
 		// There is no number for the end of one that is as good as never.
-		at.waiter.Until = max(now+min(time.Until(deadline), math.MaxInt64-now), 1)
+		at.waiter.Until = max(now+min(time.Until(deadline), math.MaxInt64-now), 1) //nolint:forbidigo // a context has its end on the wall clock
 	}
 	v, told := g.Queue(p, now, &at.waiter)
 	tell(told)

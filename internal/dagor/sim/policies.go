@@ -34,7 +34,6 @@ func (admitAll) Advert() (dagor.Advert, bool) { return dagor.Advert{}, false }
 
 // PaperPolicy is the published controller.
 type PaperPolicy struct {
-	admitAll
 	*dagor.Paper
 	// Tells has its level go along with replies, Reports has it count what was shed by it.
 	Tells, Reports bool

@@ -33,7 +33,6 @@ type Call struct {
 	arrived, accepted, began time.Duration
 	caller                   caller
 	waiter                   dagor.Waiter
-	charged                  bool
 }
 
 // caller hears what becomes of a call.
