@@ -161,7 +161,7 @@ func (p *game) told(d Decided, want []verdictOf) {
 	for w := d.Next(); w != nil; w = d.Next() {
 		got = append(got, verdictOf{w.Owner.(*asker), w.Verdict})
 	}
-	require.Equal(p.t, len(want), len(got))
+	require.Len(p.t, got, len(want))
 	for i, g := range got {
 		require.Same(p.t, want[i].who, g.who)
 		require.Equal(p.t, want[i].v, g.v)
@@ -264,7 +264,7 @@ func (p *game) same() {
 	s := p.c.State()
 	require.Equal(p.t, p.m.running, s.Running)
 	require.Equal(p.t, len(p.m.line), s.Waiting)
-	require.Equal(p.t, len(p.m.line), len(p.waiting))
+	require.Len(p.t, p.waiting, len(p.m.line))
 	require.Equal(p.t, len(p.began), s.Running)
 	require.Equal(p.t, p.m.limit, s.Limit)
 	require.Equal(p.t, p.m.room, s.Room)

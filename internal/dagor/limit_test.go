@@ -304,7 +304,7 @@ func TestLimitIsLoweredWhileTheSchedulerIsLate(t *testing.T) {
 	m.run(sec)
 	m.delay = 100 * ms // 25 of the 40 wait for it, at 250 calls a second
 	m.run(100 * ms)
-	require.EqualValues(t, 40, m.t.limit, "for once is by chance")
+	require.Equal(t, 40, m.t.limit, "for once is by chance")
 	m.run(100 * ms)
 	require.InDelta(t, 20, m.t.limit, 8, "by Little's law, and not by more than half at once")
 	m.run(10 * sec)

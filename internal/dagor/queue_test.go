@@ -57,7 +57,7 @@ func (l *plainLine) peek(end int) *Waiter {
 func lineSteps(t *testing.T, steps []byte) {
 	t.Helper()
 	var (
-		real  line
+		line  line
 		plain plainLine
 		free  = make([]*Waiter, 40)
 		gone  []*Waiter
@@ -72,39 +72,39 @@ func lineSteps(t *testing.T, steps []byte) {
 			w := free[len(free)-1]
 			free = free[:len(free)-1]
 			w.priority = Priority(arg % 5)
-			real.push(w)
+			line.push(w)
 			plain.push(w)
 		case op < 5 && len(plain) > 0:
 			w := plain[arg%len(plain)] // any
-			require.True(t, real.remove(w))
+			require.True(t, line.remove(w))
 			plain.remove(w)
 			gone = append(gone, w)
 		case op == 5 && len(plain) > 0:
 			w := plain.peek(arg % 2)
-			require.True(t, real.remove(w))
+			require.True(t, line.remove(w))
 			plain.remove(w)
 			gone = append(gone, w)
 		case op == 6 && len(gone) > 0:
-			require.False(t, real.remove(gone[arg%len(gone)]), "it has gone before")
+			require.False(t, line.remove(gone[arg%len(gone)]), "it has gone before")
 		case op == 7:
 			free, gone = append(free, gone...), nil // they may come again
 		}
-		require.Equal(t, len(plain), real.len())
-		require.Same(t, plain.peek(best), real.peek(best))
-		require.Same(t, plain.peek(worst), real.peek(worst))
+		require.Equal(t, len(plain), line.len())
+		require.Same(t, plain.peek(best), line.peek(best))
+		require.Same(t, plain.peek(worst), line.peek(worst))
 		for _, w := range plain {
-			for end, h := range real.heaps {
+			for end, h := range line.heaps {
 				require.Same(t, w, h[w.at[end]-1])
 			}
 		}
 	}
 	for _, w := range slices.Clone(plain) {
-		require.Same(t, w, real.peek(best))
-		require.True(t, real.remove(w))
+		require.Same(t, w, line.peek(best))
+		require.True(t, line.remove(w))
 		require.Zero(t, w.at)
 	}
-	require.Zero(t, real.len())
-	for _, h := range real.heaps {
+	require.Zero(t, line.len())
+	for _, h := range line.heaps {
 		for _, w := range h[:cap(h)] {
 			require.Nil(t, w, "one that has gone is not held on to")
 		}
