@@ -189,7 +189,6 @@ func (c *Controller) wait(p Priority, now time.Duration, w *Waiter) (v Verdict, 
 	}
 	c.line.push(w)
 	c.state.Add(oneWaits)
-	c.full()
 	// A place may have come free between the look at it and the lock.
 	c.admit(now, &told)
 	if w.at[best] == 0 && w.Verdict == Admitted {

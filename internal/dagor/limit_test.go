@@ -250,6 +250,26 @@ func TestLimitOfFewCallsLandsInTime(t *testing.T) {
 	}
 }
 
+// A window in which two calls come tells nothing of the load: a trial goes on.
+func TestRegression_TrialsOfFewCalls(t *testing.T) {
+	m := newModel(2, 5, 200*ms, 0.7)
+	m.run(5 * time.Minute)
+	require.NotZero(t, m.t.alone)
+	require.Greater(t, m.mean(time.Minute)/5, 0.6)
+}
+
+// Calls that all take as long end all at once. Whether twice as many at once bring more does
+// not show in a part of that time.
+func TestRegression_TrialsOfCallsThatEndAtOnce(t *testing.T) {
+	for _, slots := range []int{50, 400} {
+		m := newModel(4*slots, slots, 2*sec, 4)
+		m.constant = true
+		m.run(5 * time.Minute)
+		t.Log(slices.Max(m.limits) / float64(slots))
+		require.LessOrEqual(t, slices.Max(m.limits), 8*float64(slots), "a trial's")
+	}
+}
+
 // Half of what it can do is no reason to refuse.
 func TestLimitOfAQuietServiceIsNoHindrance(t *testing.T) {
 	for _, k := range []int{2, 5, 10, 50} {

@@ -135,7 +135,7 @@ func paperSteps(t *testing.T, opts PaperOptions, steps []byte) (changes uint64) 
 			c.Learn(r)
 			a.learn(r)
 		case op == 11:
-			a.scheduler = time.Duration(arg%3) * 11 * ms
+			a.scheduler = time.Duration(arg%4) * 10 * ms
 			c.Scheduler(a.scheduler)
 		}
 		want := Advert{Cursor: Open, Seq: a.changes}
