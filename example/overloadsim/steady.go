@@ -104,7 +104,7 @@ func overFeeds(r *report) {
 		})
 		r.say("M^%d, success in %% of the optimum, by calls a second:", calls)
 		rows := [][]string{header("policy", feeds)}
-		lines := picture{file: fmt.Sprintf("overload-m%d.svg", calls), title: fmt.Sprintf("Success of tasks with %d calls, in %% of the optimum", calls), x: "calls a second, in times of what saturates", y: "%"}
+		lines := picture{file: fmt.Sprintf("overload-m%d.svg", calls), title: fmt.Sprintf("Success of tasks of M^%d, in %% of the optimum", calls), x: "calls a second, in times of what saturates", y: "%"}
 		for i, p := range all {
 			rows = append(rows, figures(p.name, shares[i], percent))
 			l := line{name: p.name}
