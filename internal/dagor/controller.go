@@ -23,7 +23,8 @@ import (
 
 // Options are those of a Controller. Zero values are the defaults.
 type Options struct {
-	// Limit is how many calls may run at once at the start, 1 to MaxLimit; MinLimit and
+	// Limit is how many calls may run at once at the start, 1 to MaxLimit, 16 by default: from a
+	// single one it takes minutes to find out that calls of seconds could be many. MinLimit and
 	// MaxLimit bound what it is tuned to, 1 and 65536 by default.
 	Limit, MinLimit, MaxLimit int
 	// Fixed leaves the limit at Limit.
@@ -43,7 +44,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	def(&o.MinLimit, 1)
 	def(&o.MaxLimit, 1<<16)
-	def(&o.Limit, 1)
+	def(&o.Limit, 16)
 	def(&o.MaxWait, 100*time.Millisecond)
 	def(&o.MaxQueue, 1<<12)
 	def(&o.Window, 100*time.Millisecond)
