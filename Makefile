@@ -8,7 +8,7 @@ TAGS      ?=
 TESTFLAGS ?=
 
 # One test binary may take this long before go ends it with a stack dump.
-TEST_TIMEOUT ?= 5m
+TEST_TIMEOUT ?= 10m
 RACE_TIMEOUT ?= 10m
 
 # Packages whose every line is about concurrency. `make race` runs them again with GOMAXPROCS 16.
