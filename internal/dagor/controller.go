@@ -90,6 +90,7 @@ type Controller struct {
 	opener   opener
 	lastSeen figures
 	lastEnd  time.Duration
+	unheard  int // windows without a word of the scheduler
 }
 
 // NewController makes one whose first window begins at now.

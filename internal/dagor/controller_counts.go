@@ -26,6 +26,7 @@ type counts struct {
 	done, ran           atomic.Int64
 	waits, waitSum      atomic.Int64
 	delay               atomic.Int64 // of the scheduler, + 1; 0: not known
+	heard               atomic.Bool  // since the last window
 }
 
 func (c *counts) left(ran time.Duration) {
