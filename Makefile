@@ -13,6 +13,8 @@ RACE_TIMEOUT ?= 10m
 
 # Packages whose every line is about concurrency. `make race` runs them again with GOMAXPROCS 16.
 RACE_HOT   ?= ./rpcstatus/... ./tps/... ./filter/... ./internal/...
+# What of it has no goroutines.
+RACE_COLD  ?= /internal/dagor/sim$$
 RACE_CPU   ?= 16
 RACE_COUNT ?= 3
 
@@ -84,7 +86,8 @@ race: ## tests under the race detector, then the hot packages with GOMAXPROCS 16
 	$(call each,race,$(MODULES),$(GO) test -race -count=1 -timeout $(RACE_TIMEOUT) $(TESTFLAGS) ./...)
 	@if [ -n "$(RACE_HOT_HERE)" ]; then \
 		echo "== race, $(RACE_CPU) threads, $(RACE_COUNT) rounds: $(RACE_HOT_HERE)"; \
-		$(GO) test -race -cpu $(RACE_CPU) -count $(RACE_COUNT) -timeout $(RACE_TIMEOUT) $(TESTFLAGS) $(RACE_HOT_HERE); \
+		$(GO) test -race -cpu $(RACE_CPU) -count $(RACE_COUNT) -timeout $(RACE_TIMEOUT) $(TESTFLAGS) \
+			$$($(GO) list $(RACE_HOT_HERE) | grep -v '$(RACE_COLD)'); \
 	fi
 
 .PHONY: lint
