@@ -34,6 +34,7 @@ import (
 	"github.com/weir-go/weir/group"
 	"github.com/weir-go/weir/group/tag"
 	"github.com/weir-go/weir/internal/chain"
+	"github.com/weir-go/weir/internal/logtest"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -202,7 +203,7 @@ func TestTheGroupsOfProvidersAreBounded(t *testing.T) {
 
 // A group that is configured when references are there is told to come late for those.
 func TestAGroupThatComesLate(t *testing.T) {
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	rt := guard.NewRuntime()
 	u := common.NewURLWithOptions(common.WithProtocol("tri"), common.WithPath("group.Late"), common.WithInterface("group.Late"))
 	chain.NewProcessor(rt, func() error { return nil }).PostProcessReferenceConfig(u)

@@ -34,6 +34,7 @@ import (
 	"github.com/weir-go/weir/filter/group"
 	"github.com/weir-go/weir/filter/guard"
 	carried "github.com/weir-go/weir/group"
+	"github.com/weir-go/weir/internal/logtest"
 )
 
 // server is a provider's chain.
@@ -167,7 +168,7 @@ func TestAChangeTakesHold(t *testing.T) {
 // Consumers route by what was exported: a change of that is told.
 func TestAChangeIsToldWhereConsumersKnowBetter(t *testing.T) {
 	told := func(published, doc string) []string {
-		lines := warnings(t)
+		lines := logtest.Warnings(t)
 		s := serve(t, guard.ProviderFilter, nil, "weir: {group: core}")
 		if published != "not looked at" {
 			declared := map[string]guard.Declared{}

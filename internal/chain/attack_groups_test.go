@@ -25,6 +25,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/logtest"
 )
 
 // The same URL looked at twice, as by a service exported again.
@@ -51,7 +52,7 @@ func TestAttackGroupsAreMet(t *testing.T) {
 		}}})
 		u := service("attack.Groups", "tri", map[string]string{constant.GroupKey: group})
 		p.PostProcessReferenceConfig(u)
-		lines := warnings(t)
+		lines := logtest.Warnings(t)
 		p.WarnUnmatched()
 		assert.Zero(t, lines.Len(), "%s: %v", group, lines.All())
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/fallback"
+	"github.com/weir-go/weir/internal/logtest"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -61,7 +62,7 @@ func TestPlace(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	switchLogger()
+	logtest.Switch()
 	for _, name := range []string{"echo", "pshutdown", "cshutdown", "mine", "generic"} {
 		extension.SetFilter(name, func() filter.Filter { return nil })
 	}
@@ -240,7 +241,7 @@ func TestWarnings(t *testing.T) {
 	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Services: map[string]conf.Service{
 		"a.Service": {Methods: map[string]conf.Policies{"fromCode": {}}},
 	}}})
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	p.PostProcessServiceConfig(service("a.Service", "tri", map[string]string{
 		"execute.limit": "5", "methods.Gone.executes": "3", "accepts": "100", "excutes": "7", "tps.limit.rate": "",
 	}))
@@ -262,7 +263,7 @@ func TestWarnings(t *testing.T) {
 // should be, wherever its name stands.
 func TestFallbacksThatNobodyRegisteredAreTold(t *testing.T) {
 	p, rt := newProcessor()
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	require.NoError(t, fallback.Register("chain-known", func(context.Context, error) (string, error) { return "", nil }))
 	defer fallback.Forget("chain-known")
 	rt.Store.Set(conf.FromCode, "code", &conf.Config{Consumer: conf.Section{Services: map[string]conf.Service{
@@ -284,7 +285,7 @@ func TestFallbacksThatNobodyRegisteredAreTold(t *testing.T) {
 // What is right but perhaps not what was meant is said at start, once.
 func TestNotesAreSaidAtStart(t *testing.T) {
 	p, _ := newProcessor()
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	u := service("a.Service", "tri", map[string]string{"tps": "200", "methods.Echo.tps.rate": "5/1s", "methods.Echo.tps.burst": "9"})
 	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
 	require.Equal(t, 2, lines.Len(), "%v", lines.All())
@@ -300,7 +301,7 @@ func TestNotesAreSaidAtStart(t *testing.T) {
 // settings of a method's own names it.
 func TestNotesOfBreakers(t *testing.T) {
 	p, _ := newProcessor()
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	u := service("a.Service", "tri", map[string]string{"breaker": "standard", "breaker.open-max": "1s", "methods.Echo.breaker.probe-successes": "9"})
 	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
 	var said []string
@@ -350,7 +351,7 @@ func TestAProviderDeclaresActives(t *testing.T) {
 func TestOnErrorWarnStillDeclaresAndNotes(t *testing.T) {
 	p, rt := newProcessor()
 	rt.Store.Set(conf.FromCode, "code", &conf.Config{OnError: conf.Warn})
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	u := service("a.Service", "tri", map[string]string{"executes": "many", "actives": "4", "tps": "9"})
 	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
 	require.Equal(t, "4", u.GetParam("actives", ""))
@@ -361,7 +362,7 @@ func TestOnErrorWarnStillDeclaresAndNotes(t *testing.T) {
 // A service that is configured and not there is most likely a misspelling.
 func TestServicesThatAreNotThere(t *testing.T) {
 	p, rt := newProcessor()
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	some := map[string]conf.Service{"a.Service": {}, "g/a.Service:1": {}, "a.Servise": {}, "b.Service": {}}
 	rt.Store.Set(conf.FromCode, "code", &conf.Config{Provider: conf.Section{Services: some}, Consumer: conf.Section{Services: some}})
 	p.WarnUnmatched()

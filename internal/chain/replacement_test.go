@@ -33,6 +33,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/logtest"
 )
 
 // replacing returns a processor with replacements of its own, which count how often
@@ -92,7 +93,7 @@ func TestNothingToReplaceWithIsAFault(t *testing.T) {
 
 func TestChangesOfWhatIsReplaced(t *testing.T) {
 	p, rt, counts := replacing("leastactive", "p2c")
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	asked(rt, "leastactive")
 	require.Zero(t, lines.Len(), "nothing has been looked at yet")
 	p.PostProcessReferenceConfig(service("replace.C", "tri", nil))
@@ -167,7 +168,7 @@ func TestAReplacedFilterCountsOnce(t *testing.T) {
 	p := NewProcessor(rt, func() error { return nil })
 	p.replacements = &replacements{}
 	p.replacements.register(name, func() { guard.ReplaceFilter(name, conf.Provider, "executes") })
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	export := func(path string) *nesting {
 		u := service(path, "tri", map[string]string{constant.ServiceFilterKey: name + ",pshutdown", "executes": "4"})
 		require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))
@@ -213,7 +214,7 @@ func TestAReferenceWhoseBalanceIsNotCountedForIsTold(t *testing.T) {
 	p, rt, _ := replacing("active", "leastactive")
 	asked(rt, "active")
 	register(t, "random", "leastactive")
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	refer := func(filters, key, value string) {
 		p.PostProcessReferenceConfig(service("replace.Balance", "tri", map[string]string{constant.ReferenceFilterKey: filters, key: value}))
 	}

@@ -21,12 +21,13 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/logtest"
 )
 
 // Once: dubbo-go's keys of a replaced filter would have been read by nobody.
 func TestDubbosLimitsAreTranslated(t *testing.T) {
 	p, rt, _ := replacing("execute", "tps")
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	keys := map[string]string{"execute.limit": "5", "tps.limiter": "default", "tps.limit.rate": "7", "tps.limit.interval": "1000", "executes.mode": "observe"}
 	u := service("translate.A", "tri", keys)
 	require.Nil(t, faults(t, func() { p.PostProcessServiceConfig(u) }))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/logtest"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -30,7 +31,7 @@ var weights = []string{"weight", "weir.weight", "methods.SayHello.weight", "meth
 // A provider's URL says the weight in effect, as dubbo's own key and as Weir's.
 func TestAProviderPublishesItsWeight(t *testing.T) {
 	p, rt := newProcessor()
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	rt.Store.Set(conf.FromFile, "weir.yaml", &conf.Config{Provider: conf.Section{
 		Policies: conf.Policies{Weight: conf.Of(10)},
 		Services: map[string]conf.Service{
@@ -88,7 +89,7 @@ func TestAWeightOnAReference(t *testing.T) {
 	provider := service("weight.R", "tri", map[string]string{"weight": "5", "weir.weight": "5", "methods.Echo.weir.weight": "0", "Echo.weir.weight": "0"})
 	merged := provider.MergeURL(ref)
 	require.Same(t, retry.Of(ref), retry.Of(merged))
-	lines := warnings(t)
+	lines := logtest.Warnings(t)
 	call(rt, conf.Consumer, merged, "Echo")
 	require.Zero(t, lines.Len(), "%v", lines.All())
 	require.Zero(t, rt.ConfigErrors())

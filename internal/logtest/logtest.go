@@ -12,7 +12,9 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-package chain
+// Package logtest lets tests see what Weir says of the configuration in dubbo's log. Only tests
+// import it.
+package logtest
 
 import (
 	"strings"
@@ -29,15 +31,15 @@ import (
 // a test, and dubbo's logger must not be replaced while somebody writes to it.
 var sink atomic.Pointer[zapcore.Core]
 
-// switchLogger makes the sink the log of this process.
-func switchLogger() {
+// Switch takes the log of this process, for good. It is for TestMain.
+func Switch() {
 	nop := zapcore.NewNopCore()
 	sink.Store(&nop)
 	logger.SetLogger(zap.New(switching{}).Sugar())
 }
 
-// warnings collects what a test is told of the configuration.
-func warnings(t *testing.T) *observer.ObservedLogs {
+// Warnings collects what a test is told of the configuration.
+func Warnings(t *testing.T) *observer.ObservedLogs {
 	t.Helper()
 	core, lines := observer.New(zapcore.WarnLevel)
 	former := sink.Swap(&core)
