@@ -329,6 +329,9 @@ type State struct {
 	Running, Waiting int
 	Limit, Room      int
 	Cursor           Priority
+	// Queueing is how long calls waited in the mean in the last window, the scheduler's latency
+	// included where that is told.
+	Queueing time.Duration
 }
 
 // State may be slightly out of step with itself.
@@ -337,5 +340,5 @@ func (c *Controller) State() State {
 	c.mu.Lock()
 	room := c.room
 	c.mu.Unlock()
-	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Cursor: Priority(c.cursor.Load())}
+	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Cursor: Priority(c.cursor.Load()), Queueing: time.Duration(c.seen.queueing.Load())}
 }

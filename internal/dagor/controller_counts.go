@@ -24,7 +24,8 @@ import (
 type counts struct {
 	held, refused, shed atomic.Int64 // held: did not get in at once
 	done, ran           atomic.Int64
-	waits, waitSum      atomic.Int64
+	waitSum             atomic.Int64
+	queueing            atomic.Int64 // in the last window
 	delay               atomic.Int64 // of the scheduler, + 1; 0: not known
 	heard               atomic.Bool  // since the last window
 }
@@ -34,17 +35,13 @@ func (c *counts) left(ran time.Duration) {
 	c.ran.Add(int64(ran))
 }
 
-func (c *counts) waited(d time.Duration) {
-	c.waits.Add(1)
-	c.waitSum.Add(int64(d))
-}
+func (c *counts) waited(d time.Duration) { c.waitSum.Add(int64(d)) }
 
 // figures are what was counted in some time.
 type figures struct {
 	took                            time.Duration
 	came, held, refused, shed, done int64
 	ran                             time.Duration
-	waits                           int64
 	waitSum                         time.Duration
 }
 
@@ -52,7 +49,7 @@ func (c *counts) figures() figures {
 	return figures{
 		held: c.held.Load(), refused: c.refused.Load(), shed: c.shed.Load(),
 		done: c.done.Load(), ran: time.Duration(c.ran.Load()),
-		waits: c.waits.Load(), waitSum: time.Duration(c.waitSum.Load()),
+		waitSum: time.Duration(c.waitSum.Load()),
 	}
 }
 
@@ -63,7 +60,6 @@ func (f figures) since(g figures) figures {
 	f.shed -= g.shed
 	f.done -= g.done
 	f.ran -= g.ran
-	f.waits -= g.waits
 	f.waitSum -= g.waitSum
 	return f
 }
@@ -71,7 +67,7 @@ func (f figures) since(g figures) figures {
 func (f figures) plus(g figures) figures {
 	return figures{
 		took: f.took + g.took, came: f.came + g.came, held: f.held + g.held, refused: f.refused + g.refused, shed: f.shed + g.shed,
-		done: f.done + g.done, ran: f.ran + g.ran, waits: f.waits + g.waits, waitSum: f.waitSum + g.waitSum,
+		done: f.done + g.done, ran: f.ran + g.ran, waitSum: f.waitSum + g.waitSum,
 	}
 }
 
@@ -97,6 +93,11 @@ func (f figures) running() float64 {
 		return 0
 	}
 	return f.ran.Seconds() / f.took.Seconds()
+}
+
+// queueing is how long a call waited in the mean, those that did not wait included.
+func (f figures) queueing() time.Duration {
+	return f.waitSum / time.Duration(max(1, f.done))
 }
 
 // pressed tells whether there was more to do than could be done: half of the calls did not

@@ -164,7 +164,7 @@ func (m *mob) run(members, calls int, patient bool, most func() int64) {
 	f := m.c.seen.figures()
 	require.Equal(m.t, m.verdict[Admitted].Load(), f.done)
 	require.Equal(m.t, came-f.done, f.refused)
-	require.LessOrEqual(m.t, f.refused+f.waits, f.held)
+	require.LessOrEqual(m.t, f.refused, f.held)
 	require.Equal(m.t, m.learned.Load(), f.shed)
 	require.GreaterOrEqual(m.t, f.ran, time.Duration(0))
 }

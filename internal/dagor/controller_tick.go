@@ -55,7 +55,9 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 	c.lastSeen, c.lastEnd = seen, now
 	c.ends.Store(int64(later(now, c.opts.Window)))
 
-	limit := c.tuner.window(f, c.delay())
+	delay := c.delay()
+	c.seen.queueing.Store(int64(f.queueing() + max(0, delay)))
+	limit := c.tuner.window(f, delay)
 	c.limit.Store(uint32(limit))
 	c.room = c.tuner.room()
 	c.trim(&told)

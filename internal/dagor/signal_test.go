@@ -54,3 +54,21 @@ func TestALateSchedulerIsAnOverload(t *testing.T) {
 	assert.False(t, c.Admit(Lowest, time.Second))
 	assert.True(t, c.Admit(0, time.Second))
 }
+
+func TestAControllerTellsItsQueueingTime(t *testing.T) {
+	c := NewController(Options{Limit: 1, Fixed: true, Window: 100 * time.Millisecond}, 0)
+	c.Enter(0, 0)
+	c.Enter(0, 0)
+	w := new(Waiter)
+	c.Queue(0, 0, w)
+	told := c.Leave(30*time.Millisecond, 30*time.Millisecond)
+	assert.Same(t, w, told.Next())
+	c.Leave(40*time.Millisecond, 10*time.Millisecond)
+	assert.Zero(t, c.State().Queueing, "the window has not ended")
+	c.Enter(0, 100*time.Millisecond)
+	assert.Equal(t, 15*time.Millisecond, c.State().Queueing, "one of two waited")
+	c.Scheduler(7 * time.Millisecond)
+	c.Leave(200*time.Millisecond, 100*time.Millisecond)
+	c.Enter(0, 200*time.Millisecond)
+	assert.Equal(t, 7*time.Millisecond, c.State().Queueing)
+}
