@@ -147,18 +147,13 @@ func TestForkingAndBroadcastGiveEverythingBack(t *testing.T) {
 	for _, cluster := range []string{constant.ClusterKeyForking, constant.ClusterKeyBroadcast, constant.ClusterKeyFailsafe} {
 		t.Run(cluster, func(t *testing.T) {
 			eachProtocol(t, func(t *testing.T, protocol string) {
-				if cluster == constant.ClusterKeyForking {
-					// The attempts share one invocation; dubbo-go's invokers read its
-					// attachments without the lock under which others write them.
-					harness.SkipUnderRaceDetector(t, harness.Dubbo)
-				}
 				group := harness.NewGroup()
 				var endpoints []harness.Endpoint
 				for range 2 {
 					endpoints = append(endpoints, harness.SpawnProvider(t, harness.ProviderSpec{Protocol: protocol, Group: group, Params: map[string]string{"executes": "1"}}).Endpoint)
 				}
 				c := harness.Dial(t, harness.ConsumerConfig{Providers: endpoints, Reference: []client.ReferenceOption{
-					client.WithParam("weir.stats", "true"), client.WithCluster(cluster),
+					client.WithParam("weir.stats", "true"), client.WithCluster(cluster), oneFork,
 				}})
 				calls := harness.Go(50, func(int) error {
 					_, err := c.SayHello(background, "x")
