@@ -16,7 +16,6 @@ package harness
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync"
@@ -30,6 +29,7 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/server"
 
 	"github.com/weir-go/weir/integration_test/greet"
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 // The protocols that a provider can speak.
@@ -220,35 +220,16 @@ var groups atomic.Int64
 // NewGroup returns a group that this process has not used yet.
 func NewGroup() string { return "g" + strconv.FormatInt(groups.Add(1), 10) }
 
-// given are the ports that FreePort has returned.
-var given struct {
-	sync.Mutex
-	ports map[int]bool // guarded by Mutex
-}
-
-// FreePort returns a port on which nobody listens. It looks below the range from
-// which the kernel takes the ports of outgoing connections, so that none of those
-// takes it before the caller does. It returns none twice: dubbo-go shares its
-// connections by address, and those to a provider that was there once and has gone
-// would be given to consumers of the next.
+// FreePort returns a port of the loopback interface on which nobody listens, and returns
+// it to nobody else while this process lives: dubbo-go shares its connections by address,
+// and those to a provider that was there once and has gone would be given to consumers of
+// the next.
 func FreePort() int {
-	given.Lock()
-	defer given.Unlock()
-	for range 1000 {
-		port := 20000 + rand.IntN(12000)
-		if given.ports[port] {
-			continue
-		}
-		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			_ = listener.Close()
-			if given.ports == nil {
-				given.ports = make(map[int]bool)
-			}
-			given.ports[port] = true
-			return port
-		}
+	port, err := freeport.Take()
+	if err != nil {
+		panic(err)
 	}
-	panic("no free port between 20000 and 32000")
+	return port
 }
 
 // noMetadataService keeps dubbo-go from exporting its metadata service, which it

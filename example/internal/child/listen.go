@@ -19,7 +19,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
+
+	"github.com/weir-go/weir/internal/freeport"
 )
 
 const (
@@ -30,15 +33,16 @@ const (
 var errEnded = errors.New("the process has ended")
 
 // Listening starts a provider on a free port of the loopback interface and returns
-// when it accepts connections. Somebody else may take the port in between, hence
-// more than one attempt.
+// when it accepts connections. A program that knows nothing of the others may take the
+// port in between, hence more than one attempt.
 func Listening(ctx context.Context, start func(port string) (*Process, error)) (p *Process, address string, err error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		port, err := freePort()
+		n, err := freeport.Take()
 		if err != nil {
 			return nil, "", err
 		}
+		port := strconv.Itoa(n)
 		p, err := start(port)
 		if err != nil {
 			return nil, "", err
@@ -76,17 +80,6 @@ func (p *Process) waitListening(ctx context.Context, address string) error {
 		case <-time.After(pollEvery):
 		}
 	}
-}
-
-// freePort finds a loopback port that nobody listens on now.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }
 
 // Poll looks until look is satisfied or the deadline has passed.
