@@ -123,23 +123,6 @@ func (f *Fallbacks) Answer(ctx context.Context, inv base.Invocation, res result.
 	return res
 }
 
-// Apart has the attempts of a call answer elsewhere than where its fallback does.
-func (f *Fallbacks) Apart(inv base.Invocation) (apart base.Invocation, land func(result.Result)) {
-	if f.plan(methodName(inv)).policy.Name == "" || !f.waitedFor(inv) {
-		return inv, nil
-	}
-	apart, put, ok := fallback.Apart(inv)
-	if !ok {
-		return inv, nil
-	}
-	return apart, func(res result.Result) {
-		put()
-		if own := apart.Reply(); own != nil && res.Result() == own {
-			res.SetResult(inv.Reply())
-		}
-	}
-}
-
 // waitedFor reports whether the caller of a call waits for its answer, and finds it in
 // the call's reply.
 func (f *Fallbacks) waitedFor(inv base.Invocation) bool {

@@ -89,7 +89,7 @@ func Own(filter string) (side conf.Side, policy string, ours bool) {
 	switch filter {
 	case ProviderFilter:
 		return conf.Provider, "", true
-	case ConsumerFilter:
+	case ConsumerFilter, ForkFilter:
 		return conf.Consumer, "", true
 	}
 	alone.RLock()

@@ -15,6 +15,7 @@
 package guard
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,7 +76,7 @@ type consumerSide struct {
 	// peer is what is known of the provider.
 	peer     *pick.Instance
 	failover bool
-	// parallel is set when attempts of one call run at the same time.
+	// parallel is set when attempts of one call run at the same time, with one invocation.
 	parallel bool
 	// caller is what the provider is told of this application, and tells is set when
 	// it wants to know from the first call on.
@@ -106,7 +107,7 @@ func (c *chain) initConsumer(u *common.URL, old *chain) {
 	c.consumer = consumerSide{
 		ref: ref, address: u.Location, peer: ref.Peers.Instance(u.Location),
 		failover: cluster == "" || cluster == constant.ClusterKeyFailover,
-		parallel: cluster == constant.ClusterKeyForking,
+		parallel: cluster == constant.ClusterKeyForking && !slices.Contains(filterNames(u, conf.Consumer), ForkFilter),
 	}
 	if own := ref.LoadBalance; strings.HasPrefix(own, balancePrefix) && u.GetParam(constant.LoadbalanceKey, "") != own {
 		// Where dubbo does not know a reference's methods it has the provider's load

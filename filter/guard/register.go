@@ -24,4 +24,5 @@ import (
 func init() {
 	extension.SetFilter(ProviderFilter, func() filter.Filter { return New(Process(), conf.Provider) })
 	extension.SetFilter(ConsumerFilter, func() filter.Filter { return New(Process(), conf.Consumer) })
+	extension.SetFilter(ForkFilter, newFork)
 }

@@ -25,6 +25,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
@@ -253,6 +254,7 @@ func TestAConsumerTellsItsNameOnceRefused(t *testing.T) {
 func TestAConsumerTellsItsNameWhereTheProviderAsks(t *testing.T) {
 	for _, params := range []map[string]string{
 		{}, {"weir.stats": "true"}, {"weir.stats": "false"}, {"tps": "1000"}, {"tps": "1000", "actives": "9"}, {"cluster": "forking"},
+		{"cluster": "forking", constant.ReferenceFilterKey: guard.ForkFilter + "," + guard.ConsumerFilter},
 	} {
 		own := maps.Clone(params)
 		own["application"] = "shop"
@@ -261,7 +263,7 @@ func TestAConsumerTellsItsNameWhereTheProviderAsks(t *testing.T) {
 		ref, _ := c.url.GetAttribute(retry.AttributeKey)
 		ref.(*retry.Reference).Cluster = params["cluster"]
 		want := "shop@" + guard.ServiceOf(c.url).String()
-		if params["cluster"] == "forking" {
+		if params["cluster"] == "forking" && params[constant.ReferenceFilterKey] == "" {
 			want = ""
 		}
 		for range 2 {

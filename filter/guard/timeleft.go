@@ -23,7 +23,6 @@ import (
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/global"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
-	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 
 	"github.com/weir-go/weir/internal/retry"
 )
@@ -143,9 +142,9 @@ func (k *charged) charge(ctx context.Context, c *chain, inv base.Invocation, wai
 	if ok {
 		left = max(min(left, time.Until(deadline)), leastLeft)
 	}
-	if rpc, ok := inv.(*invocation.RPCInvocation); ok && c.consumer.parallel {
-		if own, ok := retry.Original(rpc); ok {
-			inv = own
+	if c.consumer.parallel {
+		if own, ok := retry.ForkOf(inv, false); ok {
+			inv = own.Invocation()
 		}
 	} else {
 		// Attempts of the call come one after another: the next begins with the

@@ -439,25 +439,6 @@ func TestAFallbackRunsOnceAfterAllTries(t *testing.T) {
 	})
 }
 
-// skipForking leaves out what dubbo-go cannot do: the forks of a call share its
-// attachments, and its invokers read them without the lock under which others write.
-// The dubbo protocol even writes without one when it encodes them: now and then that
-// ends the process, with a fallback or without. internal/retry has forks without a wire.
-func skipForking(t *testing.T, cluster, protocol string) {
-	t.Helper()
-	if cluster != constant.ClusterKeyForking {
-		return
-	}
-	harness.SkipUnderRaceDetector(t, harness.Dubbo)
-	if protocol == harness.Dubbo {
-		t.Skip("dubbo-go's forks write one map at the same time") //nolint:forbidigo // see above
-	}
-}
-
-// oneFork has a forking cluster fork once, where it is of no matter to a test with how many
-// forks a call goes: two of them end the process now and then, as skipForking says.
-var oneFork = client.WithParam(constant.ForksKey, "1")
-
 func TestFallbacksUnderForkingAndBroadcast(t *testing.T) {
 	for _, cluster := range []string{constant.ClusterKeyForking, constant.ClusterKeyBroadcast} {
 		t.Run(cluster, func(t *testing.T) {
@@ -466,7 +447,7 @@ func TestFallbacksUnderForkingAndBroadcast(t *testing.T) {
 				a, b := full(t, protocol, group).Endpoint, fullElsewhere(t, protocol, group)
 				s := newStandIn(t, protocol, nil)
 				c := harness.Dial(t, harness.ConsumerConfig{Providers: []harness.Endpoint{a, b}, Params: map[string]string{"fallback": s.name},
-					Reference: []client.ReferenceOption{client.WithCluster(cluster), oneFork}})
+					Reference: []client.ReferenceOption{client.WithCluster(cluster)}})
 				for range 20 {
 					require.True(t, weir.IsRejected(s.answered(t, c, "x")))
 				}
@@ -481,13 +462,12 @@ func TestFallbacksUnderForkingAndBroadcast(t *testing.T) {
 // A fork that comes home late must not overwrite the answer.
 func TestALateForkLeavesTheAnswerAlone(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, protocol string) {
-		skipForking(t, constant.ClusterKeyForking, protocol)
 		group := harness.NewGroup()
 		busy, slow := fullElsewhere(t, protocol, group), harness.StartProvider(t, harness.ProviderConfig{Protocol: protocol, Group: group})
 		s := newStandIn(t, protocol, nil)
 		c := harness.Dial(t, harness.ConsumerConfig{Providers: []harness.Endpoint{busy, slow.Endpoint}, Params: map[string]string{"fallback": s.name, "weir.stats": "true"},
 			Reference: []client.ReferenceOption{client.WithClusterForking()}})
-		for n := range 3 { // few, for the reason that skipForking gives
+		for n := range 10 {
 			arg := harness.Hold(fmt.Sprint("late", n))
 			var (
 				text string

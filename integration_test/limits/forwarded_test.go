@@ -153,7 +153,7 @@ func TestForkingAndBroadcastGiveEverythingBack(t *testing.T) {
 					endpoints = append(endpoints, harness.SpawnProvider(t, harness.ProviderSpec{Protocol: protocol, Group: group, Params: map[string]string{"executes": "1"}}).Endpoint)
 				}
 				c := harness.Dial(t, harness.ConsumerConfig{Providers: endpoints, Reference: []client.ReferenceOption{
-					client.WithParam("weir.stats", "true"), client.WithCluster(cluster), oneFork,
+					client.WithParam("weir.stats", "true"), client.WithCluster(cluster),
 				}})
 				calls := harness.Go(50, func(int) error {
 					_, err := c.SayHello(background, "x")

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 
 	"github.com/weir-go/weir/conf"
@@ -43,6 +44,25 @@ func umbrella(side conf.Side) string {
 		return guard.ConsumerFilter
 	}
 	return guard.ProviderFilter
+}
+
+// withOwn is a list of filters with those of Weir that the side of a URL needs.
+func withOwn(side conf.Side, u *common.URL) string {
+	list := place(side, u.GetParam(filterKey(side), ""))
+	if side == conf.Consumer && u.GetParam(constant.ClusterKey, "") == constant.ClusterKeyForking {
+		return placeFork(list)
+	}
+	return list
+}
+
+// placeFork puts the filter that parts the attempts of a call before all others.
+func placeFork(list string) string {
+	for name := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(name) == guard.ForkFilter {
+			return list
+		}
+	}
+	return guard.ForkFilter + "," + list
 }
 
 // place puts Weir's filter into a list of names: behind dubbo's graceful

@@ -139,7 +139,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 		p.warnUncounted(service, u)
 	}
 	if view.AutoChain() {
-		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
+		u.SetParam(filterKey(side), withOwn(side, u))
 	}
 	faults = append(faults, filterFaults(u, side, service)...)
 	balance := balanceFaults(u, side, service)
@@ -158,7 +158,7 @@ func (p *Processor) look(side conf.Side, u *common.URL) {
 	mend(u, side, parsed.Faults, former)
 	mendBalances(u, balance)
 	if view.AutoChain() {
-		u.SetParam(filterKey(side), place(side, u.GetParam(filterKey(side), "")))
+		u.SetParam(filterKey(side), withOwn(side, u))
 	}
 	if ref := retry.Of(u); side == conf.Consumer && ref != nil {
 		ref.LoadBalance = u.GetParam(constant.LoadbalanceKey, "") // one that nobody has is gone

@@ -131,6 +131,35 @@ func TestInternalServicesAreLeftAlone(t *testing.T) {
 	require.Equal(t, "cshutdown", u.GetParam(constant.ReferenceFilterKey, ""))
 }
 
+// Only where attempts run at the same time does a filter part them, and before all others.
+func TestWhereForksAreParted(t *testing.T) {
+	for list, want := range map[string]string{
+		"cshutdown":                    "weir-fork,cshutdown,weir-consumer",
+		"":                             "weir-fork,weir-consumer",
+		"mine, generic":                "weir-fork,mine,weir-consumer,generic",
+		"mine,weir-consumer,cshutdown": "weir-fork,mine,weir-consumer,cshutdown",
+		"mine, weir-fork ,cshutdown":   "mine,weir-fork,cshutdown,weir-consumer",
+		"cshutdown,weir-fork,weir-consumer,metrics": "cshutdown,weir-fork,weir-consumer,metrics",
+	} {
+		u := service("a.Service", "tri", map[string]string{constant.ReferenceFilterKey: list, constant.ClusterKey: constant.ClusterKeyForking})
+		require.Equal(t, want, withOwn(conf.Consumer, u), list)
+		u.SetParam(constant.ClusterKey, constant.ClusterKeyFailover)
+		if !strings.Contains(list, "weir-fork") {
+			require.NotContains(t, withOwn(conf.Consumer, u), "weir-fork")
+		}
+	}
+	p, _ := newProcessor()
+	u := service("a.Service", "tri", map[string]string{constant.ClusterKey: constant.ClusterKeyForking})
+	for range 2 {
+		require.Nil(t, faults(t, func() { p.PostProcessReferenceConfig(u) }))
+		require.Equal(t, "weir-fork,cshutdown,weir-consumer", u.GetParam(constant.ReferenceFilterKey, ""))
+	}
+	u.SetParam(constant.ReferenceFilterKey, "weir-fork,weir-fork")
+	require.NotNil(t, faults(t, func() { p.PostProcessReferenceConfig(u) }), "twice is once too often")
+	u = service("a.Service", "tri", map[string]string{constant.ServiceFilterKey: "weir-fork"})
+	require.NotNil(t, faults(t, func() { p.PostProcessServiceConfig(u) }), "it is a consumer's")
+}
+
 func TestAutoChainOff(t *testing.T) {
 	p, rt := newProcessor()
 	rt.Store.Set(conf.FromCode, "code", &conf.Config{AutoChain: conf.Of(false)})

@@ -22,6 +22,8 @@ import (
 
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
+
+	"github.com/weir-go/weir/internal/reply"
 )
 
 // Answer calls the function for a failed call and puts its answer where the
@@ -29,29 +31,29 @@ import (
 // function's own; the caller's reply is then as it was.
 func (e *Entry) Answer(ctx context.Context, call Call, inv base.Invocation) error {
 	call.Arguments = arguments(inv)
-	reply := replyOf(inv)
+	into := reply.Of(inv)
 	if e.general == nil {
-		in, err := e.typed(ctx, call, inv, reply)
+		in, err := e.typed(ctx, call, inv, into)
 		if err != nil {
 			return err
 		}
-		return e.deliver(reply, func() (any, error) {
+		return e.deliver(into, func() (any, error) {
 			out := e.fn.Call(in)
 			err, _ := out[1].Interface().(error)
 			return out[0].Interface(), err
 		})
 	}
-	return e.deliver(reply, func() (any, error) { return e.general(shielded(ctx), call) })
+	return e.deliver(into, func() (any, error) { return e.general(shielded(ctx), call) })
 }
 
 // deliver runs the function and puts its answer into the reply.
-func (e *Entry) deliver(reply any, run func() (any, error)) error {
+func (e *Entry) deliver(into any, run func() (any, error)) error {
 	answer, err := protected(run)
 	if err != nil {
 		return err
 	}
-	if !set(reply, answer) {
-		return fmt.Errorf("%w: it answers with a %T, the method's answer goes into a %T", ErrMisfit, answer, reply)
+	if !reply.Set(into, answer) {
+		return fmt.Errorf("%w: it answers with a %T, the method's answer goes into a %T", ErrMisfit, answer, into)
 	}
 	return nil
 }
@@ -68,7 +70,7 @@ func protected(run func() (any, error)) (answer any, err error) {
 
 // typed are the arguments for a function of one method's shape. Whether that is
 // the shape of this method shows here, before it is called.
-func (e *Entry) typed(ctx context.Context, call Call, inv base.Invocation, reply any) ([]reflect.Value, error) {
+func (e *Entry) typed(ctx context.Context, call Call, inv base.Invocation, into any) ([]reflect.Value, error) {
 	t := e.fn.Type()
 	args := call.Arguments
 	n := t.NumIn() - 2
@@ -91,8 +93,8 @@ func (e *Entry) typed(ctx context.Context, call Call, inv base.Invocation, reply
 		}
 		in = append(in, v)
 	}
-	if out := t.Out(0); out.Kind() != reflect.Interface && !fits(reply, out) {
-		return nil, fmt.Errorf("%w: it answers with a %v, the method's answer goes into a %T", ErrMisfit, out, reply)
+	if out := t.Out(0); out.Kind() != reflect.Interface && !reply.Fits(into, out) {
+		return nil, fmt.Errorf("%w: it answers with a %v, the method's answer goes into a %T", ErrMisfit, out, into)
 	}
 	return append(in, reflect.ValueOf(&call.Cause).Elem()), nil
 }

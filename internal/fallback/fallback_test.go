@@ -283,35 +283,3 @@ func TestTracking(t *testing.T) {
 	name, _ := AnsweredBy(outer)
 	require.Equal(t, "b", name)
 }
-
-func TestApart(t *testing.T) {
-	for name, reply := range map[string]any{"message": wrapperspb.String("old"), "string": ptr("old")} {
-		t.Run(name, func(t *testing.T) {
-			whole := invocation.NewRPCInvocationWithOptions(invocation.WithMethodName("Get"), invocation.WithArguments([]any{"x"}), invocation.WithReply(reply),
-				invocation.WithParameterRawValues([]any{"x", reply}), invocation.WithAttachment("a", "b"))
-			whole.SetAttribute("c", "d")
-			c, land, ok := Apart(whole)
-			require.True(t, ok)
-			require.NotSame(t, reply, c.Reply())
-			require.Equal(t, c.Reply(), c.ParameterRawValues()[1])
-			require.Equal(t, reply, whole.ParameterRawValues()[1])
-			require.Equal(t, whole.Attachments(), c.Attachments())
-			require.Equal(t, whole.Attributes(), c.Attributes())
-			c.SetAttachment("a", "changed")
-			require.Equal(t, "b", whole.Attachments()["a"])
-			if m, ok := c.Reply().(*wrapperspb.StringValue); ok {
-				m.Value = "new"
-				require.Equal(t, "old", reply.(*wrapperspb.StringValue).GetValue())
-				land()
-				require.Equal(t, "new", reply.(*wrapperspb.StringValue).GetValue())
-				return
-			}
-			*c.Reply().(*string) = "new"
-			require.Equal(t, "old", *reply.(*string))
-			land()
-			require.Equal(t, "new", *reply.(*string))
-		})
-	}
-	_, _, ok := Apart(inv(nil))
-	require.False(t, ok)
-}

@@ -101,6 +101,12 @@ func TestAttackTypedInEveryCluster(t *testing.T) {
 // invokers and Weir's own state do: a data race, and where both met the runtime
 // ended the process ("concurrent map iteration and map write").
 func TestAttackForkedAttemptsCopyWhileOthersWrite(t *testing.T) {
+	for _, filters := range []string{"weir-fork,weir-consumer", "weir-consumer"} {
+		t.Run(filters, func(t *testing.T) { copyWhileOthersWrite(t, filters) })
+	}
+}
+
+func copyWhileOthersWrite(t *testing.T, filters string) {
 	var stop atomic.Bool
 	gate, entered := make(chan struct{}), make(chan struct{})
 	var first sync.Once
@@ -126,7 +132,7 @@ func TestAttackForkedAttemptsCopyWhileOthersWrite(t *testing.T) {
 			return nil
 		}
 	}
-	r := refer(t, "forking", map[string]string{"actives": "1", "timeout": "1m", "forks": "2"}, busy, waits)
+	r := refer(t, "forking", map[string]string{"actives": "1", "timeout": "1m", "forks": "2", constant.ReferenceFilterKey: filters}, busy, waits)
 	for _, i := range r.instances {
 		i.GetURL().Protocol = constant.DubboProtocol
 	}

@@ -87,12 +87,16 @@ func refer(t *testing.T, cluster string, params map[string]string, callees ...fu
 	parsed := conf.ParseParams(conf.Consumer, r.service, params)
 	require.Empty(t, parsed.Faults)
 	r.ref = retry.NewReference(&parsed.Service)
+	filters := "weir-consumer"
+	if cluster == constant.ClusterKeyForking {
+		filters = "weir-fork," + filters
+	}
 	var invokers []base.Invoker
 	for n, callee := range callees {
 		u := common.NewURLWithOptions(
 			common.WithProtocol("tri"), common.WithPath(r.service), common.WithInterface(r.service),
 			common.WithIp("127.0.0.1"), common.WithPort(fmt.Sprint(20000+n)), common.WithMethods([]string{"SayHello"}),
-			common.WithParamsValue(constant.ReferenceFilterKey, "weir-consumer"),
+			common.WithParamsValue(constant.ReferenceFilterKey, filters),
 			common.WithParamsValue(constant.ClusterKey, cluster),
 			common.WithParamsValue(constant.LoadbalanceKey, "random"),
 		)

@@ -17,14 +17,12 @@ package retry
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync/atomic"
 
 	"dubbo.apache.org/dubbo-go/v3/cluster/cluster"
 	"dubbo.apache.org/dubbo-go/v3/common"
 	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
-	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"dubbo.apache.org/dubbo-go/v3/protocol/result"
 	"dubbo.apache.org/dubbo-go/v3/protocol/triple/triple_protocol"
 
@@ -60,8 +58,7 @@ type Interceptor struct {
 	// failback keeps the state of a call, because the cluster runs the call
 	// again after its caller has gone.
 	failback atomic.Bool
-	// forking keeps a copy of what the attempts of a call share: they run at the
-	// same time, and nobody may read what another writes.
+	// forking is set where the attempts of a call run at the same time, see [Forks].
 	forking atomic.Bool
 }
 
@@ -99,15 +96,12 @@ func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker
 		// The program uses the invocation again; it starts without a past.
 		inv.SetAttribute(stateKey, nil)
 	}
-	var land func(result.Result)
-	caller := inv
+	var forks *Forks
 	if i.forking.Load() {
-		if ref.Answerer != nil {
-			inv, land = ref.Answerer.Apart(inv)
-		}
-		keepOriginal(inv)
+		forks = fork(inv)
 	}
 	res := next.Invoke(ctx, inv)
+	forks.land(res)
 	if ref.Refusing() && !i.failback.Load() {
 		ref.finish(inv)
 	}
@@ -120,58 +114,10 @@ func (i *Interceptor) own(ctx context.Context, ref *Reference, next base.Invoker
 			res.SetError(last.Err)
 		}
 		if ref.Answerer != nil {
-			return ref.Answerer.Answer(ctx, caller, res)
+			return ref.Answerer.Answer(ctx, inv, res)
 		}
-		return res
-	}
-	if land != nil {
-		land(res)
 	}
 	return res
-}
-
-// originalKey is the attribute of an invocation that holds what it had before its
-// attempts were forked.
-const originalKey = "weir.original"
-
-// original is immutable.
-type original struct{ attachments, attributes map[string]any }
-
-func keepOriginal(inv base.Invocation) {
-	attributes := maps.Clone(inv.Attributes())
-	delete(attributes, originalKey)
-	inv.SetAttribute(originalKey, &original{maps.Clone(inv.Attachments()), attributes})
-}
-
-// Original is a copy of an invocation for one of several attempts that run at the
-// same time: with what it had before they were forked, and what is said of its
-// call since. It reports false where nobody has kept that.
-func Original(inv *invocation.RPCInvocation) (base.Invocation, bool) {
-	v, ok := inv.GetAttribute(originalKey)
-	o, there := v.(*original)
-	if !ok || !there {
-		return nil, false
-	}
-	attachments := make(map[string]any, len(o.attachments)+1)
-	maps.Copy(attachments, o.attachments)
-	c := invocation.NewRPCInvocationWithOptions(
-		invocation.WithMethodName(inv.MethodName()),
-		invocation.WithArguments(inv.Arguments()),
-		invocation.WithParameterTypes(inv.ParameterTypes()),
-		invocation.WithParameterTypeNames(inv.ParameterTypeNames()),
-		invocation.WithParameterValues(inv.ParameterValues()),
-		invocation.WithParameterRawValues(inv.ParameterRawValues()),
-		invocation.WithReply(inv.Reply()),
-		invocation.WithCallBack(inv.CallBack()),
-		invocation.WithAttachments(attachments),
-	)
-	for k, v := range o.attributes {
-		c.SetAttribute(k, v)
-	}
-	if s := stateOf(inv); s != nil {
-		c.SetAttribute(stateKey, s)
-	}
-	return c, true
 }
 
 func (i *Interceptor) learn(u *common.URL) *Reference {

@@ -23,6 +23,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dubbo.apache.org/dubbo-go/v3/common/constant"
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
 	"dubbo.apache.org/dubbo-go/v3/protocol/invocation"
 	"github.com/stretchr/testify/require"
@@ -212,8 +213,15 @@ func TestTheFiltersByTheirOwnNames(t *testing.T) {
 }
 
 // Under forking attempts of one call run at the same time, each charged for its
-// own wait.
+// own wait: also where a list of filters that its user has made leaves the one out that
+// parts them.
 func TestForkedAttemptsAreChargedApart(t *testing.T) {
+	for _, filters := range []string{"weir-fork,weir-consumer", "weir-consumer"} {
+		t.Run(filters, func(t *testing.T) { chargedApart(t, filters) })
+	}
+}
+
+func chargedApart(t *testing.T, filters string) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		left := map[string]int{}
@@ -234,7 +242,7 @@ func TestForkedAttemptsAreChargedApart(t *testing.T) {
 				}
 			}
 		}
-		r := refer(t, "forking", map[string]string{"actives": "1", "timeout": "100ms", "protocol": "dubbo", "forks": "2"}, callee(0), callee(1))
+		r := refer(t, "forking", map[string]string{"actives": "1", "timeout": "100ms", "protocol": "dubbo", "forks": "2", constant.ReferenceFilterKey: filters}, callee(0), callee(1))
 		for _, i := range r.instances {
 			i.GetURL().Protocol = "dubbo"
 		}

@@ -110,10 +110,6 @@ type Answerer interface {
 	// Answer returns what the caller of a call gets whose result is an error, when
 	// all of its tries are over.
 	Answer(context.Context, base.Invocation, result.Result) result.Result
-	// Apart is asked before a call whose attempts may outlive it. It returns the
-	// invocation to send, and what is to be done with a result that is no error, nil
-	// for nothing: so an attempt that ends late does not overwrite an answer.
-	Apart(base.Invocation) (apart base.Invocation, land func(result.Result))
 }
 
 // Grouper says to which group calls belong.

@@ -12,10 +12,11 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-package fallback
+// Package reply knows where protocols put the answer to a call on its consumer's side, and
+// makes copies of calls whose answers go elsewhere.
+package reply
 
 import (
-	"maps"
 	"reflect"
 
 	"dubbo.apache.org/dubbo-go/v3/protocol/base"
@@ -23,9 +24,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// replyOf is what a protocol decodes the provider's answer into: the pointer that
+// Of is what a protocol decodes the provider's answer into: the pointer that
 // stubs and proxies read. It is nil for a method without an answer.
-func replyOf(inv base.Invocation) any {
+func Of(inv base.Invocation) any {
 	if reply := inv.Reply(); reply != nil {
 		return reply
 	}
@@ -35,8 +36,8 @@ func replyOf(inv base.Invocation) any {
 	return nil
 }
 
-// fits reports whether an answer of type t can be put into the reply.
-func fits(reply any, t reflect.Type) bool {
+// Fits reports whether an answer of type t can be put into the reply.
+func Fits(reply any, t reflect.Type) bool {
 	v := reflect.ValueOf(reply)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return false
@@ -47,14 +48,14 @@ func fits(reply any, t reflect.Type) bool {
 	return t == v.Type() || t.AssignableTo(v.Type().Elem())
 }
 
-// set puts an answer into the reply, and reports whether it fits. A nil answer is
+// Set puts an answer into the reply, and reports whether it fits. A nil answer is
 // the zero value. Messages are copied deeply, other values as an assignment does.
-func set(reply, answer any) bool {
+func Set(reply, answer any) bool {
 	if reply == nil {
 		return answer == nil
 	}
 	r := reflect.ValueOf(reply)
-	if r.Kind() != reflect.Pointer || r.IsNil() || answer != nil && !fits(reply, reflect.TypeOf(answer)) {
+	if r.Kind() != reflect.Pointer || r.IsNil() || answer != nil && !Fits(reply, reflect.TypeOf(answer)) {
 		return false
 	}
 	if m, ok := reply.(proto.Message); ok {
@@ -91,43 +92,50 @@ func setMessage(reply proto.Message, answer any) bool {
 	return true
 }
 
-// Apart is a copy of an invocation whose answer goes elsewhere, for a call of which
-// attempts may still run when its caller has had an answer. land puts the answer
-// into the invocation's own reply. It reports false where that cannot be done.
-func Apart(inv base.Invocation) (apart base.Invocation, land func(), ok bool) {
-	rpc, ok := inv.(*invocation.RPCInvocation)
-	reply := replyOf(inv)
-	if v := reflect.ValueOf(reply); !ok || v.Kind() != reflect.Pointer || v.IsNil() {
-		return nil, nil, false
+// Blank is an empty answer of the kind that a call has, for [Copy]. It is nil for a call
+// that has none.
+func Blank(inv base.Invocation) any {
+	reply := Of(inv)
+	if v := reflect.ValueOf(reply); v.Kind() != reflect.Pointer || v.IsNil() {
+		return nil
 	}
-	scratch := blank(reply)
-	raw := append([]any(nil), rpc.ParameterRawValues()...)
-	if n := len(raw); n > 0 && raw[n-1] == reply {
-		raw[n-1] = scratch
+	return blank(reply)
+}
+
+// Copy is a copy of a call with attachments and attributes of its own. Its answer goes into
+// one like a [Blank], and land puts that into the reply of the call; without a Blank it goes
+// where that of the call does, and land is nil. Of the call it reads neither attachments,
+// attributes nor answer, which others may write at the time.
+func Copy(of *invocation.RPCInvocation, attachments, attributes map[string]any, like any) (c *invocation.RPCInvocation, land func()) {
+	raw, into := of.ParameterRawValues(), of.Reply()
+	if like != nil {
+		reply, scratch := Of(of), blank(like)
+		if n := len(raw); n > 0 && raw[n-1] == reply {
+			raw = append(raw[:n-1:n-1], scratch)
+		}
+		if into != nil {
+			into = scratch
+		}
+		land = func() { Set(reply, scratch) }
 	}
-	into := rpc.Reply()
-	if into != nil {
-		into = scratch
-	}
-	attachments := maps.Clone(rpc.Attachments())
 	if attachments == nil {
 		attachments = map[string]any{}
 	}
-	c := invocation.NewRPCInvocationWithOptions(
-		invocation.WithMethodName(rpc.MethodName()),
-		invocation.WithArguments(rpc.Arguments()),
-		invocation.WithParameterTypes(rpc.ParameterTypes()),
-		invocation.WithParameterTypeNames(rpc.ParameterTypeNames()),
-		invocation.WithParameterValues(rpc.ParameterValues()),
+	c = invocation.NewRPCInvocationWithOptions(
+		invocation.WithMethodName(of.MethodName()),
+		invocation.WithArguments(of.Arguments()),
+		invocation.WithParameterTypes(of.ParameterTypes()),
+		invocation.WithParameterTypeNames(of.ParameterTypeNames()),
+		invocation.WithParameterValues(of.ParameterValues()),
 		invocation.WithParameterRawValues(raw),
 		invocation.WithReply(into),
-		invocation.WithCallBack(rpc.CallBack()),
+		invocation.WithCallBack(of.CallBack()),
 		invocation.WithAttachments(attachments),
 	)
-	for k, v := range rpc.Attributes() {
+	for k, v := range attributes {
 		c.SetAttribute(k, v)
 	}
-	return c, func() { set(reply, scratch) }, true
+	return c, land
 }
 
 func blank(reply any) any {
