@@ -220,8 +220,8 @@ func (t tale) checkWarning(f *faults, step int) {
 	for _, a := range t.bound() {
 		if a.At.After(s.began.Round(0)) && !a.At.After(s.ended.Round(0)) {
 			levels = append(levels, a.Level)
-			f.unless(a.Limit == highest, "the alarm %s is of a bound of %d, want %d", a.Level, a.Limit, highest)
-			f.unless(a.Level != "near" || a.Observed >= highest*8/10, "near with %d running calls", a.Observed)
+			f.unless(a.Limit == limit, "the alarm %s is of a limit of %d, want %d", a.Level, a.Limit, limit)
+			f.unless(a.Level != "near" || a.Observed*10 >= limit*8, "near with %d running calls", a.Observed)
 		}
 	}
 	n := len(levels)

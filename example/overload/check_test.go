@@ -38,7 +38,7 @@ func held(ms int, reason, signal string) weir.OverloadEvent {
 }
 
 func told(ms int, former, level string, observed int64) alarm {
-	return alarm{Guard: "overload", Method: methodA, Subject: "limit", Former: former, Level: level, Observed: observed, Limit: highest, At: at(ms)}
+	return alarm{Guard: "overload", Method: methodA, Subject: "limit", Former: former, Level: level, Observed: observed, Limit: limit, At: at(ms)}
 }
 
 // add has n calls of a step begin at a time, all with the same end.
@@ -168,7 +168,7 @@ func TestPrint(t *testing.T) {
 	kept().print(&out)
 	for _, want := range []string{
 		"changed: the cap is 16, it was 8, reason healthy", "held at 8, reason tight, signal database", "8 x overdue, for 2.0s",
-		"alarm: near, 28 of 32 running", "A: 24 calls, 8 answered, 16 refused by tight", "8 calls were set aside, and 8 of these came back",
+		"alarm: near, 28 running at a limit of 8", "A: 24 calls, 8 answered, 16 refused by tight", "8 calls were set aside, and 8 of these came back",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

@@ -39,7 +39,7 @@ const (
 
 const (
 	crowd       = 3 * limit // calls of a burst
-	bigCrowd    = 28        // of one that nearly fills the highest cap, so that there is a warning
+	bigCrowd    = 28        // of one that does not fill the highest cap, so that there is a warning before a refusal
 	stepTimeout = 20 * time.Second
 	attempts    = 5                     // of a burst that a slow machine has drawn out
 	lookEvery   = 20 * time.Millisecond // between two looks at a proxy

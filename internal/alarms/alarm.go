@@ -106,7 +106,8 @@ type Alarm struct {
 	// the calls that it would have refused.
 	Observing bool `json:"observing,omitempty"`
 	// Use is what was used as a share of the bound: 1 is reached. A breaker that is open
-	// has 1, one that probes 0.5.
+	// has 1, one that probes 0.5. An overload guard whose cap has expanded may have more
+	// than 1 before it is reached.
 	Use float64 `json:"use"`
 	// Observed is the figure, and Limit the bound: calls, of refusals percents, of a
 	// breaker why it opened, as in its refusals.

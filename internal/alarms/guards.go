@@ -130,9 +130,12 @@ func (g *guards) rates(now time.Duration, read func(Reading)) {
 	})
 }
 
+// overloads reads the caps by their limits: what runs above that runs on room that is
+// lent for a while. It is reached where there is no more to lend.
 func (g *guards) overloads(read func(Reading)) {
 	overload.Caps(g.runtime, func(s overload.State) {
-		g.one(Key{overload.Policy, s.Side.String(), s.Service, s.Method, Limit}, alarm.Reading{Observed: s.Running, Limit: s.Highest}, read)
+		g.one(Key{overload.Policy, s.Side.String(), s.Service, s.Method, Limit},
+			alarm.Reading{Observed: s.Running, Limit: s.Limit, Expands: s.Running < s.Highest}, read)
 	})
 }
 

@@ -263,6 +263,52 @@ func TestOverloadAndMachine(t *testing.T) {
 	})
 }
 
+// A cap that may expand is near from 80 % of its limit on, however far it has expanded:
+// what runs over the limit runs on room that is lent. So a load that grows is told twice
+// and in that order, and not calm in between.
+func TestAnOverloadThatExpandsIsNearByItsLimit(t *testing.T) {
+	in(t, "weir: {provider: {overload: {limit: 10, slow-call: 0, entry-timeout: 0}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		ends := []func(){hold(7, call)}
+		more := func(n int) {
+			ends = append(ends, hold(n, call))
+			sleep(15 * time.Second)
+		}
+		more(0)
+		require.Empty(t, w.take())
+		more(1)
+		require.Equal(t, []string{"overload limit near 8/10"}, w.take())
+		more(2) // all of the limit, and nobody was refused
+		more(3) // of a cap of 20
+		more(8) // of one of 40
+		more(18)
+		require.Empty(t, w.take())
+		more(1)
+		require.Equal(t, []string{"overload limit reached 40/10"}, w.take())
+		more(0)
+		require.Empty(t, w.take())
+		for _, end := range ends {
+			end()
+		}
+		sleep(15 * time.Second)
+		require.Equal(t, []string{"overload limit calm 0/10"}, w.take())
+	})
+}
+
+// One that does not expand now refuses at its limit, and that is its bound.
+func TestAnOverloadThatIsHeldIsReachedByARefusal(t *testing.T) {
+	in(t, "weir: {provider: {overload: {limit: 10, slow-call: 1s, entry-timeout: 1h}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		end := hold(10, call)
+		sleep(15 * time.Second)
+		require.Equal(t, []string{"overload limit near 10/10"}, w.take())
+		require.Error(t, call(pass))
+		sleep(time.Second)
+		require.Equal(t, []string{"overload limit reached 10/10 refused 1"}, w.take())
+		end()
+	})
+}
+
 // What was refused while alarms were off is nothing new when they are on again.
 func TestOffForAWhile(t *testing.T) {
 	const limits = "weir: {provider: {overload: {limit: 2, max-expand: 1}}, alarms: {warn-at: "
