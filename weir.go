@@ -89,8 +89,10 @@ func OnBreakerChange(f func(BreakerEvent)) (stop func()) {
 // has reached it, or is calm again.
 type Alarm = alarms.Alarm
 
-// AlarmLevel is how near something is to its bound. It encodes as calm, near or reached.
+// AlarmLevel is how near something is to its bound. It encodes as calm, near or reached,
+// and decodes from these.
 type AlarmLevel = alarm.Level
+
 
 // The levels of an [Alarm].
 const (

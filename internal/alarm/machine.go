@@ -50,6 +50,17 @@ func (l Level) String() string {
 // MarshalText has a level encode as its name.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
+// UnmarshalText reads a name. Any other text is an error and changes nothing.
+func (l *Level) UnmarshalText(text []byte) error {
+	for level := range Levels {
+		if string(text) == level.String() {
+			*l = level
+			return nil
+		}
+	}
+	return fmt.Errorf("level is %q, allowed are calm, near and reached", text)
+}
+
 // Rule is when to tell.
 type Rule struct {
 	// WarnAt is the share of the bound from which on it is near.
@@ -160,6 +171,7 @@ func (m *Machine) Step(now time.Duration, rule Rule, r Reading) (Change, bool) {
 	if !(use > 0) { // NaN as well
 		use = 0
 	}
+	use = min(use, math.MaxFloat64) // infinity does not encode as JSON
 	r.Use = use
 	if r.WarnAt > 0 {
 		warn = r.WarnAt

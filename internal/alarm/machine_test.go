@@ -129,6 +129,17 @@ func TestAChangeHasAllHitsOfTheLevelBefore(t *testing.T) {
 	require.GreaterOrEqual(t, m.hits, int64(0))
 }
 
+// What is told has to encode as JSON, and the share of a tiny bound is infinite.
+func TestRegression_AUseIsFinite(t *testing.T) {
+	for _, use := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64} {
+		var m Machine
+		c, told := m.Step(0, rule, Reading{Use: use, Hits: 1})
+		require.True(t, told)
+		_, err := json.Marshal(c.Use)
+		require.NoError(t, err)
+	}
+}
+
 func TestNothingLastsForNoTime(t *testing.T) {
 	var m Machine
 	for i, u := range []float64{0.8, 0, 1, 0.75, 0} {
