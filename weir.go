@@ -93,7 +93,6 @@ type Alarm = alarms.Alarm
 // and decodes from these.
 type AlarmLevel = alarm.Level
 
-
 // The levels of an [Alarm].
 const (
 	// AlarmCalm is well below the bound.
