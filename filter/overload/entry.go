@@ -188,7 +188,7 @@ func Caps(rt *guard.Runtime, f func(State)) {
 		if a := e.auto.Load(); a != nil {
 			s.Auto, s.Alone = true, a.Alone()
 		}
-		if inForce || s.Running > 0 {
+		if inForce || s.Running > 0 || s.Aside > 0 {
 			f(s)
 		}
 		return true

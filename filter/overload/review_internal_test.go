@@ -116,6 +116,26 @@ func TestRegression_OtherBoundsKeepWhatWasFound(t *testing.T) {
 	require.EqualValues(t, 50, e.Stats(now).Limit)
 }
 
+// A call that was set aside and runs on is shown, though its method has no cap any more.
+func TestRegression_LeaksAreSeenWhenTheGuardIsGone(t *testing.T) {
+	e, _ := newEntry(t, conf.OverloadPolicy{Set: true, Limit: 1, MaxExpand: 1, MaxOverdue: 1, EntryTimeout: time.Second})
+	rt := e.watch.runtime
+	leak, v := e.Enter(time.Second, nil)
+	require.Nil(t, v)
+	next, v := e.Enter(3*time.Second, nil)
+	require.Nil(t, v)
+	e.Leave(next)
+	seen := func() (n int64) {
+		Caps(rt, func(s State) { n += s.Aside })
+		return n
+	}
+	require.EqualValues(t, 1, seen())
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{}) // a later version, by which it is not
+	require.EqualValues(t, 1, seen())
+	e.Leave(leak)
+	require.Zero(t, seen())
+}
+
 // A cap that is made while a tick finds none is looked after.
 func TestStartedWhileTicking(t *testing.T) {
 	w := watchOf(guard.NewRuntime())
