@@ -147,6 +147,7 @@ func (e *entry) tick(now time.Duration, whole bool) {
 	}
 	if whole {
 		e.Tick(now)
+		e.teller.tick(now)
 	}
 }
 

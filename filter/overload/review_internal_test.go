@@ -136,6 +136,25 @@ func TestRegression_LeaksAreSeenWhenTheGuardIsGone(t *testing.T) {
 	require.Zero(t, seen())
 }
 
+// Of 10,000 calls that are set aside at once, and are slow, there are a few lines in the
+// log, and the number of the rest: once more than 256 are told of by one event, the log
+// counted that for one.
+func TestRegression_TheLogCountsThoseThatHaveNoLine(t *testing.T) {
+	const calls = 10_000
+	e, _ := newEntry(t, conf.OverloadPolicy{Set: true, Limit: calls, MaxExpand: 1, MaxOverdue: calls, EntryTimeout: time.Minute})
+	for range calls {
+		_, v := e.Enter(time.Second, nil)
+		require.Nil(t, v)
+	}
+	now := 2 * time.Minute
+	_, v := e.Enter(now, nil)
+	require.Nil(t, v)
+	require.EqualValues(t, calls, e.Stats(now).Overdue)
+	require.Zero(t, e.teller.lines.rest(now+time.Second/2), "there may be lines yet")
+	require.EqualValues(t, calls-linesPerSecond, e.teller.lines.rest(now+time.Second))
+	require.Zero(t, e.teller.lines.rest(now+time.Minute), "once")
+}
+
 // A cap that is made while a tick finds none is looked after.
 func TestStartedWhileTicking(t *testing.T) {
 	w := watchOf(guard.NewRuntime())
