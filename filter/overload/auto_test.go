@@ -16,8 +16,10 @@ package overload_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +32,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/conf"
+	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/filter/overload"
 )
 
 // How long a stream stays open says nothing of how many a service can have, so nothing is
@@ -104,4 +108,59 @@ func TestRegression_AsynchronousCallsWithAuto(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whatever the configuration becomes while calls run, are set aside and come back late, all
+// slots come back.
+func TestConfigurationsInAStorm(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
+	c := newChain(t, conf.Provider, nil)
+	defer c.stop()
+	configs := []string{
+		"{limit: 4, entry-timeout: 1ms, slow-call: 0}", "{limit: 1, entry-timeout: 1ms, slow-call: 1ms, max-overdue: 1}", "{limit: 16, entry-timeout: 0, max-expand: 1}",
+		"{limit: 4, mode: observe, entry-timeout: 1ms, slow-call: 0}", "{limit: 4, mode: off}", "0", "{limit: auto, floor: 2, ceiling: 8}",
+		"{limit: auto, floor: 1, ceiling: 3, entry-timeout: 1ms, slow-call: 0}",
+	}
+	set := func(policy string) {
+		text := "weir: {health: {cpu: off, memory: off}, provider: {services: {" + guard.ServiceOf(c.url).String() + ": {overload: " + policy + "}}}}"
+		cfg, _, faults := conf.ParseYAML("test", []byte(text))
+		assert.Empty(t, faults)
+		c.rt.Store.Set(conf.FromCode, "code", cfg)
+	}
+	set(configs[0])
+	var callers, configurer sync.WaitGroup
+	var done atomic.Bool
+	configurer.Go(func() {
+		for i := 0; !done.Load(); i++ {
+			set(configs[rand.IntN(len(configs))])
+			overload.Caps(c.rt, func(s overload.State) { assert.GreaterOrEqual(t, s.Aside, int64(0)); assert.GreaterOrEqual(t, s.Running, int64(0)) })
+			runtime.Gosched()
+		}
+	})
+	for range 32 {
+		callers.Go(func() {
+			for range 400 {
+				_ = c.call("Get", func() error {
+					if n := rand.IntN(40); n == 0 {
+						for began := time.Now(); time.Since(began) < 2*time.Millisecond; { // long enough to be set aside
+							runtime.Gosched()
+						}
+					}
+					runtime.Gosched()
+					return nil
+				})
+			}
+		})
+	}
+	callers.Wait()
+	done.Store(true)
+	configurer.Wait()
+	set(configs[0])
+	require.NoError(t, c.call("Get", answer))
+	s := c.state(t)
+	assert.Zero(t, s.Running)
+	assert.Zero(t, s.Aside)
+	assert.Equal(t, s.Overdue, s.Returned)
+	assert.EqualValues(t, 4, s.Limit)
+	runtime.KeepAlive(c)
 }

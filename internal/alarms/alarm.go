@@ -106,7 +106,7 @@ type Alarm struct {
 	// the calls that it would have refused.
 	Observing bool `json:"observing,omitempty"`
 	// Use is what was used as a share of the bound: 1 is reached. A breaker that is open
-	// has 1, one that probes 0.5. An overload guard whose cap has expanded may have more
+	// has 1, one that probes 0.5. A signal of the machine has 1 as long as it is tight. An overload guard whose cap has expanded may have more
 	// than 1 before it is reached.
 	Use float64 `json:"use"`
 	// Observed is the figure, and Limit the bound: calls, of refusals percents, of a

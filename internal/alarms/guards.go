@@ -148,8 +148,12 @@ func (g *guards) machine(now time.Duration, read func(Reading)) {
 	m.Sample(now)
 	for _, s := range m.States() {
 		if s.Limit > 0 && s.Known {
+			use := s.Value / s.Limit
+			if s.Tight {
+				use = max(use, 1) // also between recover and limit
+			}
 			read(Reading{Key{Guard: Machine, Subject: s.Name}, alarm.Reading{
-				Use: s.Value / s.Limit, Observed: int64(min(s.Value*1000, 1<<60)), Limit: int64(min(s.Limit*1000, 1<<60)),
+				Use: use, Observed: int64(min(s.Value*1000, 1<<60)), Limit: int64(min(s.Limit*1000, 1<<60)),
 			}})
 		}
 	}

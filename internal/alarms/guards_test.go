@@ -263,6 +263,32 @@ func TestOverloadAndMachine(t *testing.T) {
 	})
 }
 
+// A signal is tight until it is below its recover, and for as long guards go by that: it is
+// not told to be better before.
+func TestRegression_ASignalIsReachedAsLongAsItIsTight(t *testing.T) {
+	in(t, "weir: {}", func(t *testing.T, w *world) {
+		var use atomic.Int64 // in percent
+		use.Store(50)
+		m := machine.Of(w.rt)
+		require.NoError(t, m.Add(health.Func("db", func(time.Duration) (float64, bool) { return float64(use.Load()) / 100, true }), health.Rule{Limit: 0.8, Recover: 0.6}))
+		for _, step := range []struct {
+			percent int64
+			tight   bool
+			want    []string
+		}{
+			{79, false, []string{"health db near 790/800"}}, {80, true, []string{"health db reached 800/800"}},
+			{75, true, nil}, {61, true, nil}, {81, true, nil}, {60, true, nil},
+			{59, false, []string{"health db near 590/800"}}, {55, false, []string{"health db calm 550/800"}}, {79, false, []string{"health db near 790/800"}},
+		} {
+			use.Store(step.percent)
+			sleep(15 * time.Second)
+			_, tight := m.Tight()
+			require.Equal(t, step.tight, tight, "%v", step)
+			require.Equal(t, step.want, w.take(), "%v", step)
+		}
+	})
+}
+
 // A cap that may expand is near from 80 % of its limit on, however far it has expanded:
 // what runs over the limit runs on room that is lent. So a load that grows is told twice
 // and in that order, and not calm in between.
