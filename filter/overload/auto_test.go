@@ -133,7 +133,10 @@ func TestConfigurationsInAStorm(t *testing.T) {
 	configurer.Go(func() {
 		for i := 0; !done.Load(); i++ {
 			set(configs[rand.IntN(len(configs))])
-			overload.Caps(c.rt, func(s overload.State) { assert.GreaterOrEqual(t, s.Aside, int64(0)); assert.GreaterOrEqual(t, s.Running, int64(0)) })
+			overload.Caps(c.rt, func(s overload.State) {
+				assert.GreaterOrEqual(t, s.Aside, int64(0))
+				assert.GreaterOrEqual(t, s.Running, int64(0))
+			})
 			runtime.Gosched()
 		}
 	})
