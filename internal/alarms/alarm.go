@@ -37,6 +37,8 @@ const (
 	Refusals = "refusals"
 	// State is that of a breaker.
 	State = "state"
+	// Overdue is the calls that an overload guard has set aside.
+	Overdue = "overdue"
 )
 
 // Bounds that are not configured.
@@ -96,7 +98,7 @@ type Alarm struct {
 	Side    string `json:"side,omitempty"`
 	Service string `json:"service,omitempty"`
 	Method  string `json:"method,omitempty"`
-	// Subject is what of the guard: limit, queue, refusals or state; caller-limit and
+	// Subject is what of the guard: limit, queue, refusals, state or overdue; caller-limit and
 	// caller-queue are those of a flow's callers.
 	Subject string `json:"subject"`
 	// Of is which of several the figures are of: the address of a provider, a caller, a

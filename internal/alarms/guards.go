@@ -136,6 +136,8 @@ func (g *guards) overloads(read func(Reading)) {
 	overload.Caps(g.runtime, func(s overload.State) {
 		g.one(Key{overload.Policy, s.Side.String(), s.Service, s.Method, Limit},
 			alarm.Reading{Observed: s.Running, Limit: s.Limit, Expands: s.Running < s.Highest}, read)
+		// Beyond that calls that never end hold their slots.
+		g.one(Key{overload.Policy, s.Side.String(), s.Service, s.Method, Overdue}, alarm.Reading{Observed: s.Aside, Limit: s.MaxOverdue}, read)
 	})
 }
 

@@ -16,6 +16,7 @@ package alarms_test
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -318,6 +319,42 @@ func TestAnOverloadThatExpandsIsNearByItsLimit(t *testing.T) {
 		}
 		sleep(15 * time.Second)
 		require.Equal(t, []string{"overload limit calm 0/10"}, w.take())
+	})
+}
+
+// When all that may be set aside are, the next calls that never end hold their slots: that
+// is told before. They may be back long after the cap is calm.
+func TestCallsSetAsideNearTheirBound(t *testing.T) {
+	in(t, "weir: {provider: {overload: {limit: 10, max-expand: 1, max-overdue: 5, slow-call: 0, entry-timeout: 1m}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		leak := func(n int) (end func()) {
+			end = hold(n, call)
+			sleep(2 * time.Minute)
+			fill := hold(10-n, call)
+			require.NoError(t, call(pass)) // the cap is met
+			fill()
+			sleep(30 * time.Second)
+			return end
+		}
+		of := func() (out []string) {
+			for _, a := range w.take() {
+				if strings.Contains(a, "overdue") {
+					out = append(out, a)
+				}
+			}
+			return out
+		}
+		first := leak(3)
+		require.Empty(t, of())
+		second := leak(1)
+		require.Equal(t, []string{"overload overdue near 4/5"}, of())
+		third := leak(1)
+		require.Equal(t, []string{"overload overdue reached 5/5"}, of())
+		first()
+		second()
+		third()
+		sleep(30 * time.Second)
+		require.Equal(t, []string{"overload overdue calm 0/5"}, of())
 	})
 }
 
