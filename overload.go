@@ -17,6 +17,7 @@ package weir
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -24,6 +25,7 @@ import (
 
 	"dubbo.apache.org/dubbo-go/v3/metrics/probe"
 
+	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/filter/overload"
 	"github.com/weir-go/weir/internal/health"
@@ -49,9 +51,16 @@ type HealthRule = health.Rule
 // tells whether the value is known; one that is not does nothing. A panic of read is
 // contained, and while it does not come back the value is not known.
 //
-// What the configuration says of `health.own.<name>` holds over the rule. The error is that
-// of a rule that is none, or of a name that is there already. stop takes the signal back.
+// What the configuration says of `health.own.<name>` holds over the rule. A name has 1 to
+// 64 letters, digits, dots, underscores and hyphens. The error is that of another name or one
+// that is there already, or of a rule that is none. stop takes the signal back.
 func AddHealthSignal(name string, rule HealthRule, read func() (value float64, known bool)) (stop func(), err error) {
+	if err := conf.CheckSignalName(name); err != nil {
+		return nil, err
+	}
+	if read == nil {
+		return nil, fmt.Errorf("signal %q: there is no function that reads it", name)
+	}
 	m := machine.Of(guard.Process())
 	signal := health.Func(name, func(time.Duration) (float64, bool) { return read() })
 	if err := m.Add(signal, rule); err != nil {

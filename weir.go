@@ -89,7 +89,8 @@ func OnBreakerChange(f func(BreakerEvent)) (stop func()) {
 // has reached it, or is calm again.
 type Alarm = alarms.Alarm
 
-// AlarmLevel is how near something is to its bound. It encodes as calm, near or reached.
+// AlarmLevel is how near something is to its bound. It encodes as calm, near or reached,
+// and decodes from these.
 type AlarmLevel = alarm.Level
 
 // The levels of an [Alarm].
@@ -107,7 +108,7 @@ const (
 // OnAlarm has f told of every [Alarm] in their order, on a goroutine of its own, so that
 // neither calls nor others who are told wait for f. What is calm is not told before it
 // was not. Of one subject f is told at most four times in ten seconds, and as a rule far
-// less, whatever the load does. f may take its time: 1024 alarms wait for it, and then
+// less, whatever the load does. f may take its time: 10,000 alarms wait for it, and then
 // the oldest are dropped. A panic of f is logged. stop ends it, and may be called by f.
 //
 // The guards are looked at once a second, so what lasts shorter than that is seen if it

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/common/extension"
 	"dubbo.apache.org/dubbo-go/v3/metadata/info"
@@ -94,6 +95,37 @@ func TestSnapshotIsJSON(t *testing.T) {
 	var back weir.State
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, weir.SnapshotFormat, back.Format)
+}
+
+// What is said to encode as JSON decodes as well: it goes to other processes.
+func TestWhatIsToldGoesThroughJSONAndBack(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	roundTrip(t, weir.Alarm{
+		Level: weir.AlarmReached, Former: weir.AlarmNear, Guard: "overload", Side: "provider", Service: "a.B", Method: "Get", Subject: "limit",
+		Of: "x", Observing: true, Use: 1.3, Observed: 13, Limit: 10, Refused: 2, Gone: true, Since: at, At: at.Add(time.Second),
+	})
+	roundTrip(t, weir.Alarm{Since: at, At: at})
+	roundTrip(t, weir.OverloadEvent{Side: "consumer", Service: "a.B", Method: "Get", Reference: 1<<63 + 1, Kind: "held", From: 1, To: 2, Reason: "tight", Signal: "cpu", Age: time.Hour, Caller: "c", More: 3, At: at})
+	roundTrip(t, weir.BreakerEvent{Side: "consumer", Service: "a.B", Method: "Get", From: "closed", To: "open", Reason: "error-ratio", OpenFor: time.Second, At: at})
+	roundTrip(t, weir.OverloadState{Side: "provider", Service: "a.B", Method: "Get", Auto: true, Alone: time.Second, Oldest: 7, Changes: map[string]int64{"calm": 1}})
+	for o := range call.OutcomeCount {
+		roundTrip(t, call.Outcome(o))
+	}
+	roundTrip(t, map[conf.Side]call.Outcome{conf.Provider: call.Timeout, conf.Consumer: call.Dropped})
+	for _, wrong := range []string{`"Near"`, `""`, `"level(3)"`, `3`, `"unknown"`, `"both"`} {
+		require.Error(t, json.Unmarshal([]byte(wrong), new(weir.AlarmLevel)), wrong)
+		require.Error(t, json.Unmarshal([]byte(wrong), new(call.Outcome)), wrong)
+		require.Error(t, json.Unmarshal([]byte(wrong), new(conf.Side)), wrong)
+	}
+}
+
+func roundTrip[T any](t *testing.T, v T) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	var back T
+	require.NoError(t, json.Unmarshal(text, &back), "%s", text)
+	require.Equal(t, v, back, "%s", text)
 }
 
 // What a provider declares reaches its consumers by application-level discovery

@@ -14,6 +14,12 @@
 
 package call
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Outcome is how a call ended. Every permit that a guard gives ends in exactly
 // one of them.
 type Outcome uint8
@@ -52,6 +58,24 @@ func (o Outcome) String() string {
 		return outcomeNames[o]
 	}
 	return "unknown"
+}
+
+// MarshalText has an outcome encode as its name. One that there is not is an error.
+func (o Outcome) MarshalText() ([]byte, error) {
+	if int(o) >= OutcomeCount {
+		return nil, fmt.Errorf("outcome is %d, allowed are 0 to %d", o, OutcomeCount-1)
+	}
+	return []byte(outcomeNames[o]), nil
+}
+
+// UnmarshalText reads a name. Any other text is an error and changes nothing.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	i := slices.Index(outcomeNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("outcome is %q, allowed are %s", text, strings.Join(outcomeNames[:], ", "))
+	}
+	*o = Outcome(i)
+	return nil
 }
 
 // Ran reports whether a call of this outcome reached the code behind the guard.

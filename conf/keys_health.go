@@ -93,6 +93,15 @@ func ownName(name string) (problem, allowed string) {
 	return "", ""
 }
 
+// CheckSignalName returns an error for what cannot be the name of one of the program's
+// signals: it could not be configured.
+func CheckSignalName(name string) error {
+	if problem, allowed := ownName(name); problem != "" {
+		return fmt.Errorf("signal %q: %s; allowed: %s", name, problem, allowed)
+	}
+	return nil
+}
+
 // signalNames are what may stand in the section.
 func signalNames() []string {
 	var names []string

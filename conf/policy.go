@@ -14,7 +14,10 @@
 
 package conf
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Side tells whose policy it is.
 type Side uint8
@@ -32,6 +35,20 @@ func (s Side) String() string {
 		return "consumer"
 	}
 	return "provider"
+}
+
+// MarshalText has a side encode as its name.
+func (s Side) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a name. Any other text is an error and changes nothing.
+func (s *Side) UnmarshalText(text []byte) error {
+	for _, side := range []Side{Provider, Consumer} {
+		if string(text) == side.String() {
+			*s = side
+			return nil
+		}
+	}
+	return fmt.Errorf("side is %q, allowed are provider and consumer", text)
 }
 
 // Mode is what a guard does with its verdict. The zero value is "not set",

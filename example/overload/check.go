@@ -216,16 +216,16 @@ func (t tale) checkLeak(f *faults, step int) {
 
 func (t tale) checkWarning(f *faults, step int) {
 	s := t.steps[step]
-	var levels []string
+	var levels []weir.AlarmLevel
 	for _, a := range t.bound() {
 		if a.At.After(s.began.Round(0)) && !a.At.After(s.ended.Round(0)) {
 			levels = append(levels, a.Level)
-			f.unless(a.Limit == highest, "the alarm %s is of a bound of %d, want %d", a.Level, a.Limit, highest)
-			f.unless(a.Level != "near" || a.Observed >= highest*8/10, "near with %d running calls", a.Observed)
+			f.unless(a.Limit == limit, "the alarm %s is of a limit of %d, want %d", a.Level, a.Limit, limit)
+			f.unless(a.Level != weir.AlarmNear || a.Observed*10 >= limit*8, "near with %d running calls", a.Observed)
 		}
 	}
 	n := len(levels)
-	f.unless(n >= 3 && levels[0] == "near" && levels[1] == "reached" && levels[n-1] == "calm", "the alarms are %v, want near, reached, calm", levels)
+	f.unless(n >= 3 && levels[0] == weir.AlarmNear && levels[1] == weir.AlarmReached && levels[n-1] == weir.AlarmCalm, "the alarms are %v, want near, reached, calm", levels)
 	f.unless(t.tally(step, methodA)[refused] > 0, "no call was refused")
 	f.unless(t.tally(step, methodA)[answered] >= bigCrowd, "%d calls were answered, want at least the %d of the burst", t.tally(step, methodA)[answered], bigCrowd)
 }
@@ -252,7 +252,7 @@ func (t tale) checkEnd(f *faults) {
 	for reason, n := range t.A.Changes {
 		f.unless(changes[reason] == n, "told of %d changes by %s, and there were %d", changes[reason], reason, n)
 	}
-	level := "calm"
+	level := weir.AlarmCalm
 	for _, a := range t.bound() {
 		f.unless(a.Former == level && a.Level != level, "an alarm from %s to %s, but it was %s", a.Former, a.Level, level)
 		level = a.Level

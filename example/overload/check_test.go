@@ -37,8 +37,8 @@ func held(ms int, reason, signal string) weir.OverloadEvent {
 	return weir.OverloadEvent{Method: methodA, Kind: "held", From: limit, To: limit, Reason: reason, Signal: signal, At: at(ms)}
 }
 
-func told(ms int, former, level string, observed int64) alarm {
-	return alarm{Guard: "overload", Method: methodA, Subject: "limit", Former: former, Level: level, Observed: observed, Limit: highest, At: at(ms)}
+func told(ms int, former, level weir.AlarmLevel, observed int64) weir.Alarm {
+	return weir.Alarm{Guard: "overload", Method: methodA, Subject: "limit", Former: former, Level: level, Observed: observed, Limit: limit, At: at(ms)}
 }
 
 // add has n calls of a step begin at a time, all with the same end.
@@ -84,9 +84,9 @@ func kept() tale {
 	}
 	t.Events = append(t.Events, changed(9011, 8, 16, "healthy"), changed(9012, 16, 32, "healthy"),
 		changed(10000, 32, 16, "slow-calls"), changed(11000, 16, 8, "slow-calls"))
-	t.Alarms = []alarm{
-		told(1100, "calm", "reached", 8), told(1900, "reached", "calm", 0),
-		told(10500, "calm", "near", bigCrowd), told(11100, "near", "reached", bigCrowd), told(14000, "reached", "calm", 0),
+	t.Alarms = []weir.Alarm{
+		told(1100, weir.AlarmCalm, weir.AlarmReached, 8), told(1900, weir.AlarmReached, weir.AlarmCalm, 0),
+		told(10500, weir.AlarmCalm, weir.AlarmNear, bigCrowd), told(11100, weir.AlarmNear, weir.AlarmReached, bigCrowd), told(14000, weir.AlarmReached, weir.AlarmCalm, 0),
 	}
 	t.Most = bigCrowd
 	t.A = weir.OverloadState{
@@ -129,7 +129,9 @@ func TestCheck(t *testing.T) {
 		{"a change is not told", func(t *tale) { t.A.Changes["calm"]++ }, "told of 2 changes by calm, and there were 3"},
 		{"the cap jumps", func(t *tale) { t.Events[1].From = 8 }, "the cap changed from 8, but was 16"},
 		{"too many run", func(t *tale) { t.Most = highest + maxOverdue + 1 }, "41 calls of A ran at the same time"},
-		{"no warning", func(t *tale) { t.Alarms = append(t.Alarms[:2:2], told(11100, "calm", "reached", 28), t.Alarms[4]) }, "want near, reached, calm"},
+		{"no warning", func(t *tale) {
+			t.Alarms = append(t.Alarms[:2:2], told(11100, weir.AlarmCalm, weir.AlarmReached, 28), t.Alarms[4])
+		}, "want near, reached, calm"},
 		{"an alarm is lost", func(t *tale) { t.Alarms = t.Alarms[1:] }, "an alarm from reached to calm, but it was calm"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -168,7 +170,7 @@ func TestPrint(t *testing.T) {
 	kept().print(&out)
 	for _, want := range []string{
 		"changed: the cap is 16, it was 8, reason healthy", "held at 8, reason tight, signal database", "8 x overdue, for 2.0s",
-		"alarm: near, 28 of 32 running", "A: 24 calls, 8 answered, 16 refused by tight", "8 calls were set aside, and 8 of these came back",
+		"alarm: near, 28 running at a limit of 8", "A: 24 calls, 8 answered, 16 refused by tight", "8 calls were set aside, and 8 of these came back",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

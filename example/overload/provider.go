@@ -66,7 +66,7 @@ const databaseSignal = "database"
 // record is what a proxy knows.
 type record struct {
 	Events []weir.OverloadEvent
-	Alarms []alarm
+	Alarms []weir.Alarm
 	// A is the cap of its method; there is none without a guard.
 	A     weir.OverloadState
 	Tight []string // signals
@@ -75,15 +75,6 @@ type record struct {
 	// Working is how many workers are taken.
 	Working int
 	Burst   burst
-}
-
-// alarm is what the sample needs of a weir.Alarm.
-type alarm struct {
-	Guard, Method, Subject string
-	Level, Former          string
-	Observed, Limit        int64
-	Refused                int64
-	At                     time.Time
 }
 
 // proxy is a service before two dependencies.
@@ -97,7 +88,7 @@ type proxy struct {
 	most     int                  // guarded by mu
 	database float64              // guarded by mu: use of a thing that it needs
 	events   []weir.OverloadEvent // guarded by mu
-	alarms   []alarm              // guarded by mu
+	alarms   []weir.Alarm         // guarded by mu
 }
 
 func (p *proxy) serveA() {
@@ -202,9 +193,7 @@ func (p *proxy) watch() error {
 	weir.OnAlarm(func(a weir.Alarm) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.alarms = append(p.alarms, alarm{
-			a.Guard, a.Method, a.Subject, a.Level.String(), a.Former.String(), a.Observed, a.Limit, a.Refused, a.At,
-		})
+		p.alarms = append(p.alarms, a)
 	})
 	_, err := weir.AddHealthSignal(databaseSignal, weir.HealthRule{Limit: 0.9}, func() (float64, bool) {
 		p.mu.Lock()

@@ -39,7 +39,7 @@ const (
 
 const (
 	crowd       = 3 * limit // calls of a burst
-	bigCrowd    = 28        // of one that nearly fills the highest cap, so that there is a warning
+	bigCrowd    = 28        // of one that does not fill the highest cap, so that there is a warning before a refusal
 	stepTimeout = 20 * time.Second
 	attempts    = 5                     // of a burst that a slow machine has drawn out
 	lookEvery   = 20 * time.Millisecond // between two looks at a proxy
@@ -142,7 +142,7 @@ func (s *story) hang(ctx context.Context, k kind) error {
 		}
 		p.stacks = max(p.stacks, s.profiled())
 		held := s.count(methodA, func(c seen) bool { return c.outcome == refused && c.refusal.Reason == "slow-calls" })
-		return b >= enoughB && held >= someRefused && p.stacks > 0 && s.alarmed("reached")
+		return b >= enoughB && held >= someRefused && p.stacks > 0 && s.alarmed(weir.AlarmReached)
 	})
 	p.back = time.Now()
 	for _, f := range stop {
@@ -246,12 +246,12 @@ func (s *story) leak(ctx context.Context) error {
 // warn has A hang with so many calls that there is a warning, before any is refused.
 func (s *story) warn(ctx context.Context) error {
 	return s.burst(ctx, warns, bigCrowd, func(ctx context.Context) error { return s.ask(ctx, hang) }, func(ctx context.Context) error {
-		if err := s.until(ctx, "there is a warning", func() bool { return s.alarmed("near") }); err != nil {
+		if err := s.until(ctx, "there is a warning", func() bool { return s.alarmed(weir.AlarmNear) }); err != nil {
 			return err
 		}
 		stop := s.callers.keep(ctx, methodA, everyA)
 		defer stop()
-		return s.until(ctx, "it is told that the bound is reached", func() bool { return s.alarmed("reached") })
+		return s.until(ctx, "it is told that the bound is reached", func() bool { return s.alarmed(weir.AlarmReached) })
 	})
 }
 
@@ -273,8 +273,8 @@ func (s *story) rest(ctx context.Context) error {
 		if step.kind == bare {
 			return s.Working == 0
 		}
-		told := s.count(methodA, is(refused)) == 0 || s.alarmed("reached")
-		return told && s.level() == "calm" && s.A.Running == 0 && s.A.Aside == 0 && s.A.Cap == limit
+		told := s.count(methodA, is(refused)) == 0 || s.alarmed(weir.AlarmReached)
+		return told && s.level() == weir.AlarmCalm && s.A.Running == 0 && s.A.Aside == 0 && s.A.Cap == limit
 	})
 	step.ended = time.Now()
 	return err
@@ -317,7 +317,7 @@ func (s *story) count(method string, so func(seen) bool) int {
 func is(o outcome) func(seen) bool { return func(c seen) bool { return c.outcome == o } }
 
 // bound are the alarms of the cap of A.
-func (p part) bound() (out []alarm) {
+func (p part) bound() (out []weir.Alarm) {
 	for _, a := range p.Alarms {
 		if a.Guard == "overload" && a.Method == methodA && a.Subject == "limit" {
 			out = append(out, a)
@@ -327,15 +327,15 @@ func (p part) bound() (out []alarm) {
 }
 
 // alarmed reports whether that level has been told since the step began.
-func (s *story) alarmed(level string) bool {
+func (s *story) alarmed(level weir.AlarmLevel) bool {
 	began := s.steps[len(s.steps)-1].began.Round(0) // of another process: only the wall clock is common
-	return slices.ContainsFunc(s.bound(), func(a alarm) bool { return a.Level == level && a.At.After(began) })
+	return slices.ContainsFunc(s.bound(), func(a weir.Alarm) bool { return a.Level == level && a.At.After(began) })
 }
 
-func (s *story) level() string {
+func (s *story) level() weir.AlarmLevel {
 	all := s.bound()
 	if len(all) == 0 {
-		return "calm"
+		return weir.AlarmCalm
 	}
 	return all[len(all)-1].Level
 }

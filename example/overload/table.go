@@ -142,7 +142,7 @@ func (t tale) lines(s step) []line {
 	}
 	for _, a := range t.bound() {
 		if a.At.After(s.began.Round(0)) && !a.At.After(s.ended.Round(0)) {
-			all = append(all, line{at: a.At, times: 1, title: fmt.Sprintf("alarm: %s, %d of %d running, %d refused since the last one", a.Level, a.Observed, a.Limit, a.Refused)})
+			all = append(all, line{at: a.At, times: 1, title: fmt.Sprintf("alarm: %s, %d running at a limit of %d, %d refused since the last one", a.Level, a.Observed, a.Limit, a.Refused)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b line) int { return a.at.Compare(b.at) })

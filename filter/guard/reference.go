@@ -63,7 +63,18 @@ func (m *method) streams(inv base.Invocation) bool {
 
 func async(inv base.Invocation) bool {
 	v, ok := inv.GetAttachment(constant.AsyncKey)
-	return ok && v == "true"
+	if !ok {
+		return false
+	}
+	is, err := strconv.ParseBool(v) // as dubbo's invoker reads it
+	return err == nil && is
+}
+
+// Async reports whether the answer to a consumer's call comes by another way, so that it
+// is over for dubbo when it is sent. On protocols other than dubbo's the attachment that
+// asks for it changes nothing.
+func (s Site) Async(inv base.Invocation) bool {
+	return s.Side == conf.Consumer && s.Protocol == constant.DubboProtocol && async(inv)
 }
 
 // balancePrefix begins the names of Weir's load balances.

@@ -60,8 +60,7 @@ type entry struct {
 // auto finds out the limit of a cap.
 type auto struct {
 	*overload.Auto
-	floor, ceiling int64
-	refused        int64 // what the cap had refused at the last tick
+	refused int64 // what the cap had refused at the last tick
 }
 
 var entries weakmap.Map[Key, entry]
@@ -79,14 +78,19 @@ func (e *entry) set(site guard.Site, p conf.OverloadPolicy) error {
 	switch a := e.auto.Load(); {
 	case !p.Auto:
 		e.auto.Store(nil)
-	case a == nil || a.floor != int64(p.Floor) || a.ceiling != int64(p.Ceiling):
-		a = &auto{Auto: overload.NewAuto(int64(p.Floor), int64(p.Ceiling), now), floor: int64(p.Floor), ceiling: int64(p.Ceiling)}
+	case a == nil:
+		a = &auto{Auto: overload.NewAuto(int64(p.Floor), int64(p.Ceiling), now)}
 		if e.Cap != nil {
 			a.refused = e.Refused()
 		}
 		e.auto.Store(a)
 	default:
-		rules.Limit = e.Stats(now).Limit // what was found out so far
+		limit := e.Stats(now).Limit // what was found out so far
+		if floor, ceiling := a.Bounds(); floor != int64(p.Floor) || ceiling != int64(p.Ceiling) {
+			a.SetBounds(int64(p.Floor), int64(p.Ceiling))
+			limit = min(max(limit, int64(p.Floor)), int64(p.Ceiling))
+		}
+		rules.Limit = limit
 	}
 	e.teller.dumpEvery.Store(int64(p.DumpInterval))
 	if e.Cap != nil {
@@ -138,12 +142,21 @@ func rulesOf(site guard.Site, p conf.OverloadPolicy) overload.Rules {
 func (e *entry) tick(now time.Duration, whole bool) {
 	if a := e.auto.Load(); a != nil {
 		refused := e.Refused()
-		e.Adjust(a.Tick(now, e.Running(), refused != a.refused), now, func() bool { return e.auto.Load() == a })
+		e.adapt(a, a.Tick(now, e.Running(), refused != a.refused), now)
 		a.refused = refused
 	}
 	if whole {
 		e.Tick(now)
+		e.teller.tick(now)
 	}
+}
+
+// adapt sets a limit that was found out, if the configuration has it so still.
+func (e *entry) adapt(a *auto, limit int64, now time.Duration) {
+	e.Adjust(limit, now, func() bool {
+		_, ceiling := a.Bounds()
+		return e.auto.Load() == a && limit <= ceiling
+	})
 }
 
 // State is a cap as it is now.
@@ -176,7 +189,7 @@ func Caps(rt *guard.Runtime, f func(State)) {
 		if a := e.auto.Load(); a != nil {
 			s.Auto, s.Alone = true, a.Alone()
 		}
-		if inForce || s.Running > 0 {
+		if inForce || s.Running > 0 || s.Aside > 0 {
 			f(s)
 		}
 		return true

@@ -88,11 +88,7 @@ type teller struct {
 	mu      sync.Mutex
 	counted map[string]int64 // guarded by mu: changes by reason
 
-	// Of the lines in the log.
-
-	second time.Duration
-	lines  int
-	quiet  int
+	lines lines
 
 	latest time.Time // that an event was told to be at
 }
@@ -150,16 +146,59 @@ func (t *teller) tell(ev overload.Event) {
 // linesPerSecond bounds the log of one cap.
 const linesPerSecond = 8
 
-func (t *teller) log(ev overload.Event, e Event) {
-	if ev.At-t.second >= time.Second {
-		t.second, t.lines = ev.At, 0
+// lines counts what is logged of one cap, and what is not.
+type lines struct {
+	mu     sync.Mutex
+	second time.Duration // guarded by mu: when it began
+	n      int           // guarded by mu: of lines in it
+	quiet  int64         // guarded by mu: what had no line
+}
+
+// room reports whether there is one more line, for so many calls or other things, and what
+// had none before.
+func (l *lines) room(now time.Duration, of int64) (quiet int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now-l.second >= time.Second {
+		l.second, l.n = now, 0
 	}
-	if t.lines++; t.lines > linesPerSecond {
-		t.quiet++
+	if l.n++; l.n > linesPerSecond {
+		l.quiet += of
+		return 0, false
+	}
+	quiet, l.quiet = l.quiet, 0
+	return quiet, true
+}
+
+// rest is what had no line in a second that is over, once.
+func (l *lines) rest(now time.Duration) (quiet int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now-l.second >= time.Second {
+		quiet, l.quiet = l.quiet, 0
+	}
+	return quiet
+}
+
+// tick logs how much was not, when no other line follows that would.
+func (t *teller) tick(now time.Duration) {
+	quiet := t.lines.rest(now)
+	if quiet == 0 {
 		return
 	}
-	quiet := t.quiet
-	t.quiet = 0
+	method := t.key.Method
+	if m := t.method.Load(); m != nil {
+		method = *m
+	}
+	logger.Warnf("[Weir][%s] more was decided than there are lines for, service=%q method=%s side=%s not-told=%d",
+		Policy, t.key.Service, method, t.key.Side, quiet)
+}
+
+func (t *teller) log(ev overload.Event, e Event) {
+	quiet, ok := t.lines.room(ev.At, 1+e.More)
+	if !ok {
+		return
+	}
 	caller := e.Caller
 	if caller == "" {
 		caller = "unknown"

@@ -75,6 +75,86 @@ func TestConfiguredWhileAdapting(t *testing.T) {
 	}
 }
 
+// Other bounds of a limit that is found out do not have it begin anew: at the floor most
+// calls of a busy method would be refused for as long as it takes to find it again.
+func TestRegression_OtherBoundsKeepWhatWasFound(t *testing.T) {
+	auto := func(floor, ceiling int) conf.OverloadPolicy {
+		return conf.OverloadPolicy{Set: true, Auto: true, Limit: floor, Floor: floor, Ceiling: ceiling, MaxExpand: 1}
+	}
+	e, site := newEntry(t, auto(5, 100))
+	now := guard.Now()
+	busy := func() int64 { // nobody waits, and half of the limit runs
+		now += time.Second
+		for range 50 {
+			e.auto.Load().Observe(now, 10*time.Millisecond)
+		}
+		e.Adjust(e.auto.Load().Tick(now, e.Stats(now).Limit, false), now, nil)
+		return e.Stats(now).Limit
+	}
+	for range 10 {
+		busy()
+	}
+	require.EqualValues(t, 100, e.Stats(now).Limit)
+	alone := e.auto.Load().Alone()
+	for _, step := range []struct {
+		floor, ceiling   int
+		at, next, settle int64
+	}{{5, 1000, 100, 200, 1000}, {5, 300, 300, 300, 300}, {400, 500, 400, 500, 500}, {5, 500, 500, 500, 500}, {5, 5, 5, 5, 5}, {8, 500, 8, 16, 500}} {
+		require.NoError(t, e.set(site, auto(step.floor, step.ceiling)))
+		require.Equal(t, step.at, e.Stats(now).Limit, "%v", step)
+		require.Equal(t, step.next, busy(), "%v", step)
+		require.Equal(t, alone, e.auto.Load().Alone())
+		for range 10 {
+			busy()
+		}
+		require.Equal(t, step.settle, e.Stats(now).Limit, "%v", step)
+	}
+	// The end of a tick that began before the ceiling was lowered.
+	a := e.auto.Load()
+	require.NoError(t, e.set(site, auto(5, 50)))
+	e.adapt(a, 400, now)
+	require.EqualValues(t, 50, e.Stats(now).Limit)
+}
+
+// A call that was set aside and runs on is shown, though its method has no cap any more.
+func TestRegression_LeaksAreSeenWhenTheGuardIsGone(t *testing.T) {
+	e, _ := newEntry(t, conf.OverloadPolicy{Set: true, Limit: 1, MaxExpand: 1, MaxOverdue: 1, EntryTimeout: time.Second})
+	rt := e.watch.runtime
+	leak, v := e.Enter(time.Second, nil)
+	require.Nil(t, v)
+	next, v := e.Enter(3*time.Second, nil)
+	require.Nil(t, v)
+	e.Leave(next)
+	seen := func() (n int64) {
+		Caps(rt, func(s State) { n += s.Aside })
+		return n
+	}
+	require.EqualValues(t, 1, seen())
+	rt.Store.Set(conf.FromCode, "code", &conf.Config{}) // a later version, by which it is not
+	require.EqualValues(t, 1, seen())
+	e.Leave(leak)
+	require.Zero(t, seen())
+}
+
+// Of 10,000 calls that are set aside at once, and are slow, there are a few lines in the
+// log, and the number of the rest: once more than 256 are told of by one event, the log
+// counted that for one.
+func TestRegression_TheLogCountsThoseThatHaveNoLine(t *testing.T) {
+	const calls = 10_000
+	e, _ := newEntry(t, conf.OverloadPolicy{Set: true, Limit: calls, MaxExpand: 1, MaxOverdue: calls, EntryTimeout: time.Minute})
+	for range calls {
+		_, v := e.Enter(time.Second, nil)
+		require.Nil(t, v)
+	}
+	now := 2 * time.Minute
+	_, v := e.Enter(now, nil)
+	require.Nil(t, v)
+	require.EqualValues(t, calls, e.Stats(now).Overdue)
+	require.Zero(t, e.teller.lines.rest(now+time.Second/2), "there may be lines yet")
+	require.EqualValues(t, calls-linesPerSecond, e.teller.lines.rest(now+time.Second))
+	require.Zero(t, e.teller.lines.rest(now+time.Minute), "once")
+}
+
 // A cap that is made while a tick finds none is looked after.
 func TestStartedWhileTicking(t *testing.T) {
 	w := watchOf(guard.NewRuntime())

@@ -49,6 +49,11 @@ func steps(site guard.Site) []guard.Step {
 		return nil
 	}
 	p := site.Policy.Overload
+	if site.Streams && p.Auto {
+		// How long a stream stays open tells nothing of how many there may be.
+		site.Runtime().Warn(fmt.Sprintf("service=%s method=%s: overload=auto finds out nothing by streams; overload.ceiling=%d is their limit", site.Service, site.Method, p.Ceiling))
+		p.Auto, p.Limit, p.MaxExpand = false, p.Ceiling, 1
+	}
 	key := Key{Side: site.Side, Reference: site.Reference, Service: site.Service, Method: conf.MethodKey(site.Method), runtime: site.Runtime()}
 	e := entries.Get(key, func() *entry {
 		return &entry{teller: &teller{key: key, profiles: profilesOf(site.Runtime())}, watch: watchOf(site.Runtime())}
@@ -62,7 +67,7 @@ func steps(site guard.Site) []guard.Step {
 		}
 	}
 	e.watch.start()
-	s := &stage{entry: e, site: site}
+	s := &stage{entry: e, site: site, measures: p.Auto && site.Side == conf.Consumer}
 	for _, r := range []overload.Reason{overload.Highest, overload.SlowCalls, overload.Tight} {
 		s.counters = append(s.counters, site.NewRefusal(s.reject(overload.Verdict{Reason: r}), ErrOverloaded))
 	}
@@ -91,6 +96,8 @@ func steps(site guard.Site) []guard.Step {
 type stage struct {
 	entry *entry // owned
 	site  guard.Site
+	// measures is set on a consumer whose calls are what the limit is found out by.
+	measures bool
 	// counters keep those of the refusals that may come.
 	counters []*guard.Refusal
 	// last is the refusal of the newest verdict.
@@ -151,8 +158,16 @@ func (s *stage) take(c guard.Call) (guard.Permit, *guard.Refusal) {
 	if v != nil {
 		return guard.Permit{}, s.refused(v)
 	}
-	return guard.Permit{Held: true, Token: uint64(p)}, nil
+	token := uint64(p)
+	if s.measures && s.site.Async(c.Inv) {
+		token |= unanswered
+	}
+	return guard.Permit{Held: true, Token: token}, nil
 }
+
+// unanswered is set in a token beside the permit of the core: the call is over when it is
+// sent, and that is no response time.
+const unanswered = 1 << 32
 
 func (s *stage) release(p guard.Permit, _ call.Outcome) { s.entry.Leave(overload.Permit(p.Token)) }
 
@@ -162,7 +177,9 @@ func (s *stage) ended(p guard.Permit, o call.Outcome, began, elapsed time.Durati
 		return
 	}
 	s.entry.Leave(overload.Permit(p.Token))
-	s.answered(p, o, began, elapsed, nil)
+	if p.Token&unanswered == 0 {
+		s.answered(p, o, began, elapsed, nil)
+	}
 }
 
 // answered is that the caller of a call that ran has its answer.

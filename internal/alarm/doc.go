@@ -24,7 +24,7 @@
 //	  +---------------------- low for long ---------------------+
 //
 // (and from Calm to Reached at once). Above is a use of [Rule.WarnAt] and more, low one
-// of less than nine tenths of that, free one below the bound without refusals; for
+// of less than nine tenths of that, free one that is not full and without refusals; for
 // long is [Rule.For] without a break. So of one subject any five changes take at least
 // Rule.For, whatever the readings: see [Machine.Step].
 //

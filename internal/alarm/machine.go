@@ -50,6 +50,17 @@ func (l Level) String() string {
 // MarshalText has a level encode as its name.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
+// UnmarshalText reads a name. Any other text is an error and changes nothing.
+func (l *Level) UnmarshalText(text []byte) error {
+	for level := range Levels {
+		if string(text) == level.String() {
+			*l = level
+			return nil
+		}
+	}
+	return fmt.Errorf("level is %q, allowed are calm, near and reached", text)
+}
+
 // Rule is when to tell.
 type Rule struct {
 	// WarnAt is the share of the bound from which on it is near.
@@ -77,12 +88,26 @@ type Reading struct {
 	// Settled is set where Use is itself an average over [Rule.For]: being above is
 	// then for long at once.
 	Settled bool
+	// Expands is set where the bound gives way for the time being: then a use of 1 and
+	// more is near, and only a hit is that it is reached.
+	Expands bool
 	// Observing is set where the bound is not enforced, and Hits are those that it
 	// would have refused.
 	Observing bool
 	// Of says which of several the figure is of, where one subject stands for them: an
 	// address, a caller.
 	Of string
+}
+
+// full reports that it is at its bound and that this does not give way.
+func (r Reading) full() bool { return r.Use >= 1 && !r.Expands }
+
+// fuller reports whether r is nearer to its bound than o.
+func (r Reading) fuller(o Reading) bool {
+	if r.full() != o.full() {
+		return r.full()
+	}
+	return r.Use > o.Use
 }
 
 // Change is a change of a subject's level.
@@ -132,11 +157,12 @@ func (m *Machine) Level() Level { return m.level }
 // before that of the last reading counts as that. Any five changes in a row lie within
 // no less than rule.For, as long as that is the same.
 //
-//   - It is reached at once with a use of 1 or with hits.
+//   - It is reached at once with a use of 1, where the bound does not expand, or with
+//     hits.
 //   - It is near once the use has been at WarnAt or above for rule.For: at each reading
 //     in that time.
-//   - After it was reached it is at most near once it has been below 1 without hits for
-//     as long.
+//   - After it was reached it is at most near once it has not been at the bound, and
+//     without hits, for as long.
 //   - It is calm once the use has been below 0.9 of WarnAt, without hits, for as long.
 func (m *Machine) Step(now time.Duration, rule Rule, r Reading) (Change, bool) {
 	now = max(now, m.now)
@@ -145,13 +171,14 @@ func (m *Machine) Step(now time.Duration, rule Rule, r Reading) (Change, bool) {
 	if !(use > 0) { // NaN as well
 		use = 0
 	}
+	use = min(use, math.MaxFloat64) // infinity does not encode as JSON
 	r.Use = use
 	if r.WarnAt > 0 {
 		warn = r.WarnAt
 	}
 	r.Hits = max(r.Hits, 0)
 	m.hits += min(r.Hits, math.MaxInt64-m.hits)
-	reached := use >= 1 || r.Hits > 0
+	reached := r.full() || r.Hits > 0
 	m.above.set(reached || use >= warn, now)
 	m.low.set(!reached && use < warn*calmBelow, now)
 	m.free.set(!reached, now)

@@ -82,6 +82,12 @@ func TestSteps(t *testing.T) {
 			{at: 11, r: Reading{Use: 0.46, WarnAt: 0.5}, want: Near}, {at: 12, r: Reading{Use: 0.44, WarnAt: 0.5}, want: Near},
 			{at: 22, r: Reading{Use: 0.44, WarnAt: 0.5}, want: Calm, told: true, since: 12},
 		},
+		"one with room beyond it is reached by a refusal": {
+			{at: 0, r: Reading{Use: 3, Expands: true}}, {at: 10, r: Reading{Use: 3, Expands: true}, want: Near, told: true, since: 0},
+			{at: 11, r: Reading{Use: 3, Expands: true, Hits: 1}, want: Reached, told: true, since: 11},
+			{at: 12, r: Reading{Use: 3, Expands: true}, want: Reached}, {at: 22, r: Reading{Use: 3, Expands: true}, want: Near, told: true, since: 12},
+			{at: 23, r: Reading{Use: 4}, want: Reached, told: true, since: 23},
+		},
 		"an average is above for long at once": {
 			{at: 0, r: Reading{Use: 0.8, Settled: true}, want: Near, told: true, since: 0},
 			{at: 1, r: Reading{Settled: true}, want: Near}, {at: 11, r: Reading{Settled: true}, want: Calm, told: true, since: 1},
@@ -121,6 +127,17 @@ func TestAChangeHasAllHitsOfTheLevelBefore(t *testing.T) {
 	m.Step(at(15), rule, Reading{Hits: math.MaxInt64})
 	m.Step(at(16), rule, Reading{Hits: math.MinInt64})
 	require.GreaterOrEqual(t, m.hits, int64(0))
+}
+
+// What is told has to encode as JSON, and the share of a tiny bound is infinite.
+func TestRegression_AUseIsFinite(t *testing.T) {
+	for _, use := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64} {
+		var m Machine
+		c, told := m.Step(0, rule, Reading{Use: use, Hits: 1})
+		require.True(t, told)
+		_, err := json.Marshal(c.Use)
+		require.NoError(t, err)
+	}
 }
 
 func TestNothingLastsForNoTime(t *testing.T) {
@@ -164,7 +181,7 @@ func (o *oracle) step(now time.Duration, rule Rule, r Reading) (level Level, sin
 		}
 		return rule.WarnAt
 	}
-	reached := func(r Reading) bool { return r.Use >= 1 || r.Hits > 0 }
+	reached := func(r Reading) bool { return r.Use >= 1 && !r.Expands || r.Hits > 0 }
 	long := func(ok func(Reading) bool) (time.Duration, bool) {
 		since, some := o.lasting(ok)
 		return since, some && now-since >= rule.For
@@ -207,7 +224,7 @@ func FuzzMachine(f *testing.F) {
 		now := 50 * time.Second
 		for len(in) >= 2 && len(o.all) < 300 {
 			now += time.Duration(int8(in[0])%20+5) * time.Second / 2 // also back
-			r := Reading{Use: float64(in[1]%128) / 100, Settled: in[0]&64 != 0}
+			r := Reading{Use: float64(in[1]%128) / 100, Settled: in[0]&64 != 0, Expands: in[0]&32 != 0}
 			switch in[1] >> 6 {
 			case 2:
 				r.WarnAt = 0.5
@@ -252,7 +269,7 @@ func TestNoReadingsMakeItFlap(t *testing.T) {
 			}
 			for k := range 4 {
 				if rnd.IntN(20) != 0 || seed%2 == 0 {
-					s.Read(k, Reading{Use: levelOf + rnd.NormFloat64()*0.2, Hits: int64(rnd.IntN(60) / 59), Settled: rnd.IntN(2) == 0})
+					s.Read(k, Reading{Use: levelOf + rnd.NormFloat64()*0.2, Hits: int64(rnd.IntN(60) / 59), Settled: rnd.IntN(2) == 0, Expands: rnd.IntN(3) == 0})
 				}
 			}
 			if rnd.IntN(200) == 0 {

@@ -39,7 +39,7 @@ func NewSet[K comparable](most int) *Set[K] {
 }
 
 // Read notes a reading of this round. Several of one subject are one: that with the
-// highest use, with the hits of all.
+// highest use, before those that expand yet one that is full; with the hits of all.
 func (s *Set[K]) Read(k K, r Reading) {
 	sub := s.m[k]
 	if sub == nil {
@@ -52,7 +52,7 @@ func (s *Set[K]) Read(k K, r Reading) {
 	}
 	if sub.round == s.round {
 		hits := sub.reading.Hits + r.Hits
-		if !(r.Use > sub.reading.Use) {
+		if !r.fuller(sub.reading) {
 			r = sub.reading
 		}
 		r.Hits = hits

@@ -47,6 +47,17 @@ func TestSeveralReadingsAreTheHighest(t *testing.T) {
 	require.Equal(t, 0.3, got.Use)
 }
 
+// Of a limit that may expand and one that may not the second is at its end first.
+func TestOneThatIsFullComesBeforeThoseThatExpand(t *testing.T) {
+	s := NewSet[string](10)
+	s.Read("a", Reading{Use: 3, Expands: true, Of: "one"})
+	s.Read("a", Reading{Use: 1, Of: "two"})
+	s.Read("a", Reading{Use: 2, Expands: true, Of: "three"})
+	got := end(s, 1)["a"]
+	require.Equal(t, Reached, got.Level)
+	require.Equal(t, "two", got.Of)
+}
+
 func TestHitsGoToWhatWasRead(t *testing.T) {
 	s := NewSet[string](10)
 	require.False(t, s.Hit("a", 1))

@@ -37,6 +37,8 @@ const (
 	Refusals = "refusals"
 	// State is that of a breaker.
 	State = "state"
+	// Overdue is the calls that an overload guard has set aside.
+	Overdue = "overdue"
 )
 
 // Bounds that are not configured.
@@ -96,7 +98,7 @@ type Alarm struct {
 	Side    string `json:"side,omitempty"`
 	Service string `json:"service,omitempty"`
 	Method  string `json:"method,omitempty"`
-	// Subject is what of the guard: limit, queue, refusals or state; caller-limit and
+	// Subject is what of the guard: limit, queue, refusals, state or overdue; caller-limit and
 	// caller-queue are those of a flow's callers.
 	Subject string `json:"subject"`
 	// Of is which of several the figures are of: the address of a provider, a caller, a
@@ -106,7 +108,8 @@ type Alarm struct {
 	// the calls that it would have refused.
 	Observing bool `json:"observing,omitempty"`
 	// Use is what was used as a share of the bound: 1 is reached. A breaker that is open
-	// has 1, one that probes 0.5.
+	// has 1, one that probes 0.5. A signal of the machine has 1 as long as it is tight. An overload guard whose cap has expanded may have more
+	// than 1 before it is reached.
 	Use float64 `json:"use"`
 	// Observed is the figure, and Limit the bound: calls, of refusals percents, of a
 	// breaker why it opened, as in its refusals.

@@ -130,9 +130,14 @@ func (g *guards) rates(now time.Duration, read func(Reading)) {
 	})
 }
 
+// overloads reads the caps by their limits: what runs above that runs on room that is
+// lent for a while. It is reached where there is no more to lend.
 func (g *guards) overloads(read func(Reading)) {
 	overload.Caps(g.runtime, func(s overload.State) {
-		g.one(Key{overload.Policy, s.Side.String(), s.Service, s.Method, Limit}, alarm.Reading{Observed: s.Running, Limit: s.Highest}, read)
+		g.one(Key{overload.Policy, s.Side.String(), s.Service, s.Method, Limit},
+			alarm.Reading{Observed: s.Running, Limit: s.Limit, Expands: s.Running < s.Highest}, read)
+		// Beyond that calls that never end hold their slots.
+		g.one(Key{overload.Policy, s.Side.String(), s.Service, s.Method, Overdue}, alarm.Reading{Observed: s.Aside, Limit: s.MaxOverdue}, read)
 	})
 }
 
@@ -145,8 +150,12 @@ func (g *guards) machine(now time.Duration, read func(Reading)) {
 	m.Sample(now)
 	for _, s := range m.States() {
 		if s.Limit > 0 && s.Known {
+			use := s.Value / s.Limit
+			if s.Tight {
+				use = max(use, 1) // also between recover and limit
+			}
 			read(Reading{Key{Guard: Machine, Subject: s.Name}, alarm.Reading{
-				Use: s.Value / s.Limit, Observed: int64(min(s.Value*1000, 1<<60)), Limit: int64(min(s.Limit*1000, 1<<60)),
+				Use: use, Observed: int64(min(s.Value*1000, 1<<60)), Limit: int64(min(s.Limit*1000, 1<<60)),
 			}})
 		}
 	}

@@ -16,6 +16,7 @@ package alarms_test
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -260,6 +261,114 @@ func TestOverloadAndMachine(t *testing.T) {
 		use.Store(10)
 		sleep(15 * time.Second)
 		require.Contains(t, w.take(), "health db calm 100/800")
+	})
+}
+
+// A signal is tight until it is below its recover, and for as long guards go by that: it is
+// not told to be better before.
+func TestRegression_ASignalIsReachedAsLongAsItIsTight(t *testing.T) {
+	in(t, "weir: {}", func(t *testing.T, w *world) {
+		var use atomic.Int64 // in percent
+		use.Store(50)
+		m := machine.Of(w.rt)
+		require.NoError(t, m.Add(health.Func("db", func(time.Duration) (float64, bool) { return float64(use.Load()) / 100, true }), health.Rule{Limit: 0.8, Recover: 0.6}))
+		for _, step := range []struct {
+			percent int64
+			tight   bool
+			want    []string
+		}{
+			{79, false, []string{"health db near 790/800"}}, {80, true, []string{"health db reached 800/800"}},
+			{75, true, nil}, {61, true, nil}, {81, true, nil}, {60, true, nil},
+			{59, false, []string{"health db near 590/800"}}, {55, false, []string{"health db calm 550/800"}}, {79, false, []string{"health db near 790/800"}},
+		} {
+			use.Store(step.percent)
+			sleep(15 * time.Second)
+			_, tight := m.Tight()
+			require.Equal(t, step.tight, tight, "%v", step)
+			require.Equal(t, step.want, w.take(), "%v", step)
+		}
+	})
+}
+
+// A cap that may expand is near from 80 % of its limit on, however far it has expanded:
+// what runs over the limit runs on room that is lent. So a load that grows is told twice
+// and in that order, and not calm in between.
+func TestAnOverloadThatExpandsIsNearByItsLimit(t *testing.T) {
+	in(t, "weir: {provider: {overload: {limit: 10, slow-call: 0, entry-timeout: 0}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		ends := []func(){hold(7, call)}
+		more := func(n int) {
+			ends = append(ends, hold(n, call))
+			sleep(15 * time.Second)
+		}
+		more(0)
+		require.Empty(t, w.take())
+		more(1)
+		require.Equal(t, []string{"overload limit near 8/10"}, w.take())
+		more(2) // all of the limit, and nobody was refused
+		more(3) // of a cap of 20
+		more(8) // of one of 40
+		more(18)
+		require.Empty(t, w.take())
+		more(1)
+		require.Equal(t, []string{"overload limit reached 40/10"}, w.take())
+		more(0)
+		require.Empty(t, w.take())
+		for _, end := range ends {
+			end()
+		}
+		sleep(15 * time.Second)
+		require.Equal(t, []string{"overload limit calm 0/10"}, w.take())
+	})
+}
+
+// When all that may be set aside are, the next calls that never end hold their slots: that
+// is told before. They may be back long after the cap is calm.
+func TestCallsSetAsideNearTheirBound(t *testing.T) {
+	in(t, "weir: {provider: {overload: {limit: 10, max-expand: 1, max-overdue: 5, slow-call: 0, entry-timeout: 1m}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		leak := func(n int) (end func()) {
+			end = hold(n, call)
+			sleep(2 * time.Minute)
+			fill := hold(10-n, call)
+			require.NoError(t, call(pass)) // the cap is met
+			fill()
+			sleep(30 * time.Second)
+			return end
+		}
+		of := func() (out []string) {
+			for _, a := range w.take() {
+				if strings.Contains(a, "overdue") {
+					out = append(out, a)
+				}
+			}
+			return out
+		}
+		first := leak(3)
+		require.Empty(t, of())
+		second := leak(1)
+		require.Equal(t, []string{"overload overdue near 4/5"}, of())
+		third := leak(1)
+		require.Equal(t, []string{"overload overdue reached 5/5"}, of())
+		first()
+		second()
+		third()
+		sleep(30 * time.Second)
+		require.Equal(t, []string{"overload overdue calm 0/5"}, of())
+	})
+}
+
+// One that does not expand now refuses at its limit, and that is its bound.
+func TestAnOverloadThatIsHeldIsReachedByARefusal(t *testing.T) {
+	in(t, "weir: {provider: {overload: {limit: 10, slow-call: 1s, entry-timeout: 1h}}}", func(t *testing.T, w *world) {
+		call := w.chain(t, conf.Provider)
+		end := hold(10, call)
+		sleep(15 * time.Second)
+		require.Equal(t, []string{"overload limit near 10/10"}, w.take())
+		require.Error(t, call(pass))
+		sleep(time.Second)
+		require.Equal(t, []string{"overload limit reached 10/10 refused 1"}, w.take())
+		end()
 	})
 }
 

@@ -70,6 +70,7 @@ type Watch struct {
 // New returns a watch that does nothing until it is started.
 func New(rt *guard.Runtime) *Watch {
 	w := &Watch{runtime: rt, guards: newGuards(rt), set: alarm.NewSet[Key](mostSubjects), counts: map[Key]*[2]uint64{}}
+	w.subscribers.Queue = mostSubjects // all of one look
 	w.subscribers.Panicked = func(fault any) { logger.Errorf("[Weir][Alarm] a subscriber panicked: %v", fault) }
 	return w
 }

@@ -22,8 +22,9 @@ import "time"
 //   - Of each control group with a quota in which this process is, its own and those
 //     above: what all members of the group have used, of the quota. At 1 the group is
 //     being throttled, whichever of its members used it. A quota of more than the
-//     machine counts as the machine.
-//   - Where no group has a quota, of the topmost one that can be seen: what its
+//     machine counts as the machine. A group that may run on some of the CPUs only has
+//     as many for a quota, or its own if that is less.
+//   - Where no group has either, of the topmost one that can be seen: what its
 //     members have used, of all CPUs of the machine. Outside of a container that is the
 //     use of the machine; within a cgroup namespace it is that of the container, and
 //     others on the machine are not seen. With a quota it does not count: a machine
@@ -36,8 +37,9 @@ import "time"
 // the first reading. Where it can measure nothing else, as on darwin, it measures the
 // process; on Windows it is unknown.
 //
-// Sources: cpu.max and cpu.stat of cgroup v2, cpu.cfs_quota_us, cpu.cfs_period_us and
-// cpuacct.usage of v1, getrusage(2). A reading within 10 ms of the one before repeats it.
+// Sources: cpu.max, cpu.stat and cpuset.cpus.effective of cgroup v2, cpu.cfs_quota_us,
+// cpu.cfs_period_us, cpuacct.usage, cpuset.effective_cpus and cpuset.cpus of v1,
+// getrusage(2). A reading within 10 ms of the one before repeats it.
 func CPU() Signal { return newCPU(thisHost()) }
 
 func newCPU(h host) *cpu { return &cpu{host: h} }
@@ -130,10 +132,11 @@ func (c *cpu) look() {
 	}
 	c.quotas = nil
 	groups, v2 := c.host.groups("cpu")
-	use := groups
+	use, sets := groups, groups
 	if !v2 {
 		// Mostly one hierarchy has both controllers, but it need not.
 		use, _ = c.host.groups("cpuacct")
+		sets, _ = c.host.groups("cpuset")
 	}
 	for _, g := range groups {
 		q := old[g.dir]
@@ -141,6 +144,9 @@ func (c *cpu) look() {
 			q = &quota{dir: g.dir, v2: v2}
 		}
 		q.look(dirOf(use, g.name))
+		if q.set = cpuset(dirOf(sets, g.name)); q.set >= c.machine {
+			q.set = 0
+		}
 		c.quotas = append(c.quotas, q)
 	}
 }

@@ -16,6 +16,7 @@ package health
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,12 +72,22 @@ func TestCPU(t *testing.T) {
 		"quota taken away":      {"v2_container", map[string]string{"sys/fs/cgroup/cpu.max": "max 100000\n", "sys/fs/cgroup/cpu.stat": usec(8 * s)}, 0, 0.5},
 		"use that is garbage":   {"v2_container", map[string]string{"sys/fs/cgroup/cpu.stat": "usage_usec many\n"}, s, 0.5},
 		"use without the line":  {"v2_container", map[string]string{"sys/fs/cgroup/cpu.stat": "user_usec 12\n"}, s, 0.5},
+		"pinned, with a quota":  {"v2_container", map[string]string{"sys/fs/cgroup/cpuset.cpus.effective": "3\n", "sys/fs/cgroup/cpu.stat": usec(4*s + s/2)}, 0, 0.5},
+		"pinned, no quota":      {"v2_container", map[string]string{"sys/fs/cgroup/cpuset.cpus.effective": "0,2\n", "sys/fs/cgroup/cpu.max": "max 100000\n", "sys/fs/cgroup/cpu.stat": usec(5 * s)}, 0, 0.5},
+		"pinned to more":        {"v2_container", map[string]string{"sys/fs/cgroup/cpuset.cpus.effective": "0-3\n", "sys/fs/cgroup/cpu.stat": usec(5 * s)}, 0, 0.5},
+		"pinned by a slice":     {"v2_nested", map[string]string{shop + "cpuset.cpus.effective": "0\n", api + "cpu.max": "max 100000\n", shop + "cpu.max": "max 100000\n", shop + "cpu.stat": usec(60*s + s*3/4)}, 0, 0.75},
+		"pinned to garbage":     {"v2_container", map[string]string{"sys/fs/cgroup/cpuset.cpus.effective": "\xff", "sys/fs/cgroup/cpu.stat": usec(5 * s)}, 0, 0.5},
+		"pinned to nothing":     {"v2_container", map[string]string{"sys/fs/cgroup/cpuset.cpus.effective": "\n", "sys/fs/cgroup/cpu.stat": usec(5 * s)}, 0, 0.5},
+		"v1 pinned":             {"v1_docker", map[string]string{"sys/fs/cgroup/cpuset/cpuset.effective_cpus": "1\n", docker + "cpuacct.usage": nsec(5*s + 250*time.Millisecond)}, 0, 0.25},
+		"v1 pinned, old":        {"v1_docker", map[string]string{"sys/fs/cgroup/cpuset/cpuset.cpus": "1\n", docker + "cpuacct.usage": nsec(5*s + 250*time.Millisecond)}, 0, 0.25},
 		"use that went back":    {"v2_container", map[string]string{"sys/fs/cgroup/cpu.stat": usec(s)}, s, 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := unpack(t, c.tree)
-			if self, ok := c.write["proc/self/cgroup"]; ok {
-				tr.write("proc/self/cgroup", self) // where it is, it is from the beginning
+			for path, text := range c.write {
+				if path == "proc/self/cgroup" || strings.Contains(path, "cpuset.") {
+					tr.write(path, text) // where it is, it is from the beginning
+				}
 			}
 			if c.used > 0 {
 				tr.used = time.Hour

@@ -57,6 +57,20 @@ func (h host) cpus() (float64, bool) {
 	return float64(n), n > 0
 }
 
+// cpuset is how many CPUs the members of a group may run on, 0 if that cannot be read.
+func cpuset(dir string) float64 {
+	if dir == "" {
+		return 0
+	}
+	// Version 2, version 1, and version 1 before Linux 3.17.
+	for _, name := range []string{"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			return float64(countList(strings.TrimSpace(string(b))))
+		}
+	}
+	return 0
+}
+
 // countList is how many numbers a list of the kernel has, such as "0-3,8"; 0 if it
 // is none.
 func countList(list string) int {

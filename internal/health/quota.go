@@ -25,6 +25,8 @@ type quota struct {
 	v2                   bool
 	limit, period, usage *file
 	meter                meter
+	// set is how many CPUs its members may run on, 0 if that is not less than all.
+	set float64
 }
 
 func (q *quota) look(useDir string) {
@@ -44,8 +46,18 @@ func (q *quota) look(useDir string) {
 
 func (q *quota) lost() bool { return q.limit.lost() || q.period.lost() || q.usage.lost() }
 
-// cpus is the quota in CPUs, and whether there is one.
+// cpus is what the members may use at a time, by quota or by the CPUs that they may run
+// on, and whether that is bounded.
 func (q *quota) cpus(buf *[]byte) (float64, bool) {
+	n, limited := q.quota(buf)
+	if q.set > 0 && (!limited || q.set < n) {
+		return q.set, true
+	}
+	return n, limited
+}
+
+// quota is that in CPUs, and whether there is one.
+func (q *quota) quota(buf *[]byte) (float64, bool) {
 	b, ok := q.limit.read(buf)
 	if !ok {
 		return 0, false

@@ -15,7 +15,9 @@
 package machine_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -57,4 +59,43 @@ func TestOwnSignalsGoByTheConfiguration(t *testing.T) {
 		_, tight := m.Tight()
 		assert.Equal(t, step.tight, tight, step.yaml)
 	}
+}
+
+// The probe is answered whatever a signal does, and does not flap with one that trembles
+// around its limit.
+func TestReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := guard.NewRuntime()
+		m := machine.Of(rt)
+		var value atomic.Int64
+		gate := make(chan struct{})
+		require.NoError(t, m.Add(health.Func("hangs", func(time.Duration) (float64, bool) { <-gate; return 1, true }), health.Rule{Limit: 0.5}))
+		require.NoError(t, m.Add(health.Func("db", func(time.Duration) (float64, bool) { return float64(value.Load()), true }), health.Rule{Limit: 100, Recover: 80}))
+		probe := func() error {
+			time.Sleep(time.Second) //nolint:forbidigo // synctest
+			began := time.Now()
+			err := m.Ready()
+			require.LessOrEqual(t, time.Since(began), health.Patience)
+			return err
+		}
+		configure(t, rt, "weir: {health: {cpu: off, memory: off}}")
+		value.Store(200)
+		require.NoError(t, probe(), "nobody has asked for it")
+		configure(t, rt, "weir: {health: {cpu: off, memory: off, ready: true}}")
+		require.ErrorContains(t, probe(), "db is 200, its limit is 100")
+		for i := range 50 {
+			value.Store([]int64{81, 99, 100, 101}[i%4])
+			require.Error(t, probe())
+		}
+		value.Store(79)
+		require.NoError(t, probe())
+		for i := range 50 {
+			value.Store([]int64{81, 99, 79}[i%3])
+			require.NoError(t, probe())
+		}
+		close(gate) // it counts again
+		require.ErrorContains(t, probe(), "hangs")
+		configure(t, rt, "weir: {health: {cpu: off, memory: off}}")
+		require.NoError(t, probe())
+	})
 }

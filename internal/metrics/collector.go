@@ -63,6 +63,7 @@ var (
 	alarmLevel           = desc("weir_alarms", "How near it is to its bound: 0 calm, 1 near, 2 reached.", alarmLabels)
 	alarmsTotal          = desc("weir_alarms_total", "How often it came near its bound, and reached it.", append(append([]string{}, alarmLabels...), "level"))
 	late                 = desc("weir_late_responses_total", "Responses on the dubbo protocol that came after their caller had timed out, and were dropped.", nil)
+	overloadLimit        = desc("weir_overload_limit", "The limit of an overload guard, as it is configured or was found out: what its cap expands from. Of several references the highest.", siteLabels)
 	overloadCap          = desc("weir_overload_cap", "Running calls that an overload guard admits now. Of several references the highest.", siteLabels)
 	overloadChanges      = desc("weir_overload_changes_total", "How often an overload guard has changed its cap, by reason.", append(append([]string{}, siteLabels...), "reason"))
 	overloadOverdue      = desc("weir_overload_overdue", "Calls that an overload guard has set aside and that still run.", siteLabels)
@@ -104,7 +105,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 		calls, rejected, byCaller, wouldReject, inflight, elapsed, limit, limitUsed, interval,
 		waited, waiting, wouldWait, breakers, transitions, hung, fallbacks,
 		alarmLevel, alarmsTotal,
-		overloadCap, overloadChanges, overloadOverdue, overloadOverdueTotal, slowCalls, healthValue, healthLimit, healthTight,
+		overloadLimit, overloadCap, overloadChanges, overloadOverdue, overloadOverdueTotal, slowCalls, healthValue, healthLimit, healthTight,
 		balancePicks, balanceInflight, balanceScore, balanceProviders, groupRouted, groupProviders, mode, configErrors, late,
 	} {
 		ch <- d

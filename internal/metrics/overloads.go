@@ -21,17 +21,19 @@ import (
 
 // overloads collects the caps of a method together: those of all references.
 func (c *Collector) overloads(out sender) {
-	type sum struct{ top, aside int64 }
+	type sum struct{ limit, top, aside int64 }
 	sums := map[site]*sum{}
 	overload.Caps(c.runtime, func(s overload.State) {
 		at := site{s.Side.String(), s.Service, s.Method}
 		if sums[at] == nil {
 			sums[at] = &sum{}
 		}
+		sums[at].limit = max(sums[at].limit, s.Limit)
 		sums[at].top = max(sums[at].top, s.Cap)
 		sums[at].aside += s.Aside
 	})
 	for at, s := range sums {
+		out.gauge(overloadLimit, float64(s.limit), at.Side, at.Service, at.Method)
 		out.gauge(overloadCap, float64(s.top), at.Side, at.Service, at.Method)
 		out.gauge(overloadOverdue, float64(s.aside), at.Side, at.Service, at.Method)
 	}

@@ -16,35 +16,47 @@
 package notify
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
 
-// queued is how many events wait for a subscriber that is slow. The oldest are dropped
-// for those that come then.
+// queued is how many events wait for a subscriber that is slow, where the hub says nothing
+// else. The oldest are dropped for those that come then.
 const queued = 1024
+
+// kept is for how many events there stays room.
+const kept = 16
 
 // Hub has subscribers to events. The zero value has none. It is safe for concurrent use.
 type Hub[T any] struct {
 	// Panicked is told what a subscriber has panicked with. It is set before the first.
 	Panicked func(fault any)
+	// Queue is how many events wait for a subscriber that is slow, 0 for 1024. It is set
+	// before the first.
+	Queue int
 
 	mu   sync.Mutex
 	list []*subscription[T] // guarded by mu: replaced, never changed
 }
 
 type subscription[T any] struct {
-	hub    *Hub[T]
-	wants  func(T) bool
-	events chan T
-	gone   chan struct{}
+	hub   *Hub[T]
+	wants func(T) bool
+	// wake has something in it while events may wait.
+	wake chan struct{}
+	gone chan struct{}
+
+	mu      sync.Mutex
+	waiting []T // guarded by mu: from first on, the oldest first
+	first   int // guarded by mu
 }
 
 // Subscribe has f told of every event that wants says yes to: in their order, one after
 // another on a goroutine of the subscription's own, so that f may take its time, use
 // everything and panic. stop ends it; an event that f is being told of is not waited for.
 func (h *Hub[T]) Subscribe(wants func(T) bool, f func(T)) (stop func()) {
-	s := &subscription[T]{hub: h, wants: wants, events: make(chan T, queued), gone: make(chan struct{})}
+	s := &subscription[T]{hub: h, wants: wants, wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	h.mu.Lock()
 	h.list = append(slices.Clip(h.list), s)
 	h.mu.Unlock()
@@ -77,13 +89,36 @@ func (s *subscription[T]) run(f func(T)) {
 			return
 		default:
 		}
+		if e, ok := s.next(); ok {
+			s.tell(f, e)
+			continue
+		}
 		select {
 		case <-s.gone:
 			return
-		case e := <-s.events:
-			s.tell(f, e)
+		case <-s.wake:
 		}
 	}
+}
+
+// next is the oldest event that waits.
+func (s *subscription[T]) next() (e T, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first == len(s.waiting) {
+		s.first = 0
+		if s.waiting = s.waiting[:0]; cap(s.waiting) > kept {
+			s.waiting = nil // what a burst took is given back
+		}
+		return e, false
+	}
+	return s.popLocked(), true
+}
+
+func (s *subscription[T]) popLocked() (e T) {
+	s.waiting[s.first], e = e, s.waiting[s.first]
+	s.first++
+	return e
 }
 
 func (s *subscription[T]) tell(f func(T), e T) {
@@ -104,15 +139,19 @@ func (s *subscription[T]) tell(f func(T), e T) {
 }
 
 func (s *subscription[T]) queue(e T) {
-	for {
-		select {
-		case s.events <- e:
-			return
-		default:
-		}
-		select {
-		case <-s.events:
-		default:
-		}
+	s.mu.Lock()
+	if len(s.waiting)-s.first >= cmp.Or(s.hub.Queue, queued) {
+		s.popLocked()
+	}
+	if s.first > len(s.waiting)/2 {
+		n := copy(s.waiting, s.waiting[s.first:])
+		clear(s.waiting[n:])
+		s.waiting, s.first = s.waiting[:n], 0
+	}
+	s.waiting = append(s.waiting, e)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
 	}
 }

@@ -75,6 +75,33 @@ func TestSlowSubscriber(t *testing.T) {
 	})
 }
 
+// A hub may keep more, and takes memory for what waits only.
+func TestALongQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := notify.Hub[int]{Queue: 3000}
+		gate := make(chan struct{}, 1)
+		var got []int
+		stop := h.Subscribe(all, func(n int) {
+			<-gate
+			got = append(got, n)
+		})
+		defer stop()
+		for n := range 10_000 {
+			h.Publish(n)
+			if n%3 == 0 && n < 300 {
+				gate <- struct{}{}
+				synctest.Wait()
+			}
+		}
+		close(gate)
+		synctest.Wait()
+		assert.Len(t, got, 101+3000)
+		assert.IsIncreasing(t, got)
+		assert.Equal(t, 7000, got[101])
+		assert.Equal(t, 9999, got[len(got)-1])
+	})
+}
+
 func TestPanicAndExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faults, got := 0, 0

@@ -64,7 +64,8 @@ const (
 // overload does not make waiting the measure of itself, and a service that has become
 // slower is not held to what it once could do.
 type Auto struct {
-	floor, ceiling float64
+	// floor and ceiling are what [Auto.SetBounds] said last.
+	floor, ceiling atomic.Int64
 
 	count, elapsed *stripe.Counter
 	// since is from when on calls must have begun to be measured.
@@ -91,12 +92,22 @@ type Auto struct {
 
 // NewAuto makes one for limits from floor to ceiling, both at least 1, that begins at floor.
 func NewAuto(floor, ceiling int64, now time.Duration) *Auto {
-	floor = max(floor, 1)
-	return &Auto{
-		floor: float64(floor), ceiling: float64(max(ceiling, floor)), limit: float64(floor), confirmed: now,
-		count: stripe.NewCounter(), elapsed: stripe.NewCounter(),
-	}
+	a := &Auto{confirmed: now, count: stripe.NewCounter(), elapsed: stripe.NewCounter()}
+	a.SetBounds(floor, ceiling)
+	a.limit = float64(a.floor.Load())
+	return a
 }
+
+// SetBounds changes the bounds, from the next [Auto.Tick] on. What was found out so far
+// stays, as far as they let it. It may be called at any time.
+func (a *Auto) SetBounds(floor, ceiling int64) {
+	floor = max(floor, 1)
+	a.floor.Store(floor)
+	a.ceiling.Store(max(ceiling, floor))
+}
+
+// Bounds are what SetBounds said last.
+func (a *Auto) Bounds() (floor, ceiling int64) { return a.floor.Load(), a.ceiling.Load() }
 
 // Observe takes in a call that was answered, or ran out of time: when it began and how
 // long it took. Other failures say nothing of how many may run.
@@ -113,6 +124,8 @@ func (a *Auto) Observe(began, elapsed time.Duration) {
 // goroutine at a time.
 func (a *Auto) Tick(now time.Duration, running int64, refused bool) int64 {
 	defer func() { a.shown.Store(int64(a.alone * float64(time.Second))) }()
+	floor, ceiling := float64(a.floor.Load()), float64(a.ceiling.Load())
+	a.limit = min(max(a.limit, floor), ceiling)
 	count, elapsed := a.count.Sum(), a.elapsed.Sum()
 	n, sum := count-a.lastCount, elapsed-a.lastTime
 	a.refused = a.refused || refused
@@ -164,9 +177,9 @@ func (a *Auto) Tick(now time.Duration, running int64, refused bool) int64 {
 	if !a.met {
 		next = 2 * a.limit // nobody has waited yet: it is far too low
 	}
-	a.limit = min(max(next, a.floor), a.ceiling)
+	a.limit = min(max(next, floor), ceiling)
 	since := now - a.confirmed
-	if refused && a.floor < a.ceiling && since >= a.pause && (since >= confirmAfter || since >= again && a.limit < a.found/2) {
+	if refused && floor < ceiling && since >= a.pause && (since >= confirmAfter || since >= again && a.limit < a.found/2) {
 		a.measuring, a.started = true, now
 		a.deadline = now + max(measureFor, time.Duration(min(took*measureTimes, longest)*float64(time.Second)))
 		a.since.Store(math.MaxInt64)

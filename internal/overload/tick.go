@@ -92,6 +92,8 @@ type Stats struct {
 	// Running are the calls with a slot, Slow those of them that are slow, and Aside those
 	// that were set aside and have not ended.
 	Running, Slow, Aside int64
+	// MaxOverdue is how many may be set aside.
+	MaxOverdue int64
 	// Oldest is the age of the oldest that runs and was not set aside.
 	Oldest time.Duration
 	// Overdue are all that were set aside, and Returned those that have ended since.
@@ -111,7 +113,7 @@ func (c *Cap) Stats(now time.Duration) Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := Stats{
-		Limit: c.rules.Limit, Cap: c.cap, Highest: c.rules.highest(), Running: c.running.Inflight(), Aside: c.aside.Load(),
+		Limit: c.rules.Limit, Cap: c.cap, Highest: c.rules.highest(), Running: c.running.Inflight(), Aside: c.aside.Load(), MaxOverdue: c.rules.MaxOverdue,
 		Overdue: c.overdue.Load(), Returned: c.returned.Load(), SlowCalls: c.slow.Load(), Refused: c.refused.Load(),
 	}
 	c.entries.each(func(word int64, _ *atomic.Int64, _ *atomic.Pointer[string]) bool {
