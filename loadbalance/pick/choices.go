@@ -26,14 +26,14 @@ const maxDraws = 16
 // another is drawn in its place, so that nobody gets the call for being only the second
 // worst. Where both drawn are to be avoided, or drained, it looks at all of them. now may
 // be [Peers.Recent] as long as nobody is troubled.
-func TwoChoices(s *Set, now time.Duration, r Random) int {
+func TwoChoices(s *Set, now time.Duration, chance uint64) int {
 	switch len(s.members) {
 	case 0:
 		return -1
 	case 1:
 		return 0
 	}
-	d := newDice(r)
+	d := dice(chance)
 	i := s.drawn(&d)
 	j := s.drawn(&d)
 	for range 3 { // where one has nearly all of the weight, it is drawn again and again
@@ -55,7 +55,7 @@ func TwoChoices(s *Set, now time.Duration, r Random) int {
 		return i
 	}
 	if s.members[i].tier(now) != 0 && s.members[j].tier(now) != 0 {
-		return s.level(now, r, byPeak)
+		return s.level(now, d.next(), byPeak)
 	}
 	i, j = s.better(i, j, now, &d)
 	for range maxDraws {

@@ -33,7 +33,7 @@ func TestRegression_TheSecondWorstOfThree(t *testing.T) {
 	now := noon
 	for range 10_000 {
 		now += ms
-		i := pick.TwoChoices(s, now, r)
+		i := pick.TwoChoices(s, now, r())
 		count[i]++
 		switch i {
 		case 0:

@@ -93,30 +93,37 @@ type Instance struct {
 	// Address is where it is.
 	Address string
 
-	begun, ended atomic.Int64
+	calls counter
 	// until is until when one of its records says more.
 	until atomic.Int64
 	peers *Peers
 
 	records sync.Map // method -> *Record
 	count   atomic.Int64
-	_       [16]byte
+	_       [24]byte
 }
 
 // Begin counts a call that is under way to it. Exactly one [Instance.End] follows.
-func (i *Instance) Begin() { i.begun.Add(1) }
+func (i *Instance) Begin() { i.calls.word.Add(1<<runningBits + 1) }
 
 // End counts the end of a call.
-func (i *Instance) End() { i.ended.Add(1) }
+func (i *Instance) End() { i.calls.word.Add(^uint64(0)) }
 
 // Inflight is the number of calls that run.
-func (i *Instance) Inflight() int64 {
-	ended := i.ended.Load()
-	return i.begun.Load() - ended // in this order, so it is never negative
-}
+func (i *Instance) Inflight() int64 { return i.calls.running() }
 
-// Picks is the number of calls that were begun.
-func (i *Instance) Picks() int64 { return i.begun.Load() }
+// Picks is the number of calls that were begun. After 2^40 it begins anew.
+func (i *Instance) Picks() int64 { return int64(i.calls.word.Load() >> runningBits) }
+
+// runningBits is the part of a counter for calls that run: of 16 million and more to one
+// instance the memory would not be enough.
+const runningBits = 24
+
+// counter has the calls that run in its lower bits, and above them those that were begun:
+// one word, since whoever looks at all instances reads it for each.
+type counter struct{ word atomic.Uint64 }
+
+func (c *counter) running() int64 { return int64(c.word.Load() & (1<<runningBits - 1)) }
 
 // Record is what is known of one of its methods; see [MaxMethods].
 func (i *Instance) Record(method string) *Record {

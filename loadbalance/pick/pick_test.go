@@ -17,6 +17,7 @@ package pick_test
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -32,10 +33,7 @@ const (
 	noon = 12 * time.Hour // a reading of the clock
 )
 
-func seeded(seed uint64) pick.Random {
-	r := rand.New(rand.NewPCG(seed, 7))
-	return r.Int64N
-}
+func seeded(seed uint64) func() uint64 { return rand.New(rand.NewPCG(seed, 7)).Uint64 }
 
 var algorithms = map[string]pick.Algorithm{"least active": pick.LeastActive, "shortest response": pick.ShortestResponse, "two choices": pick.TwoChoices}
 
@@ -67,11 +65,11 @@ func busy(c pick.Candidate, n int) {
 	}
 }
 
-func shares(a pick.Algorithm, c []pick.Candidate, n int, r pick.Random) []int {
+func shares(a pick.Algorithm, c []pick.Candidate, n int, chance func() uint64) []int {
 	out := make([]int, len(c))
 	s := pick.NewSet(c)
 	for range n {
-		out[a(s, noon, r)]++
+		out[a(s, noon, chance())]++
 	}
 	return out
 }
@@ -81,7 +79,7 @@ func TestIdleInstances(t *testing.T) { // B1, H5
 		for i, n := range shares(a, same(5, 100), 100_000, seeded(1)) {
 			assert.InDelta(t, 20_000, n, 600, "%s %d", name, i)
 		}
-		for i, n := range shares(a, same(10, 1), 1000, nil) {
+		for i, n := range shares(a, same(10, 1), 1000, rand.Uint64) {
 			assert.Positive(t, n, "%s %d", name, i)
 		}
 	}
@@ -148,7 +146,7 @@ func TestWaterLevel(t *testing.T) {
 		s := pick.NewSet(c)
 		r := seeded(7)
 		for range 5000 {
-			c[pick.LeastActive(s, 0, r)].Begin()
+			c[pick.LeastActive(s, 0, r())].Begin()
 			low, high := math.Inf(1), 0.0
 			for i := range c {
 				low = min(low, s.Load(i)) // with one more call
@@ -171,7 +169,7 @@ func TestOneThatWarmsUp(t *testing.T) {
 			}
 		}
 		for range 300 {
-			c[a(s, noon, r)].Begin()
+			c[a(s, noon, r())].Begin()
 		}
 		assert.LessOrEqual(t, c[3].Inflight(), int64(8), name)
 	}
@@ -190,7 +188,7 @@ func TestShortestResponse(t *testing.T) { // R1, R2
 		count := make([]int, 3)
 		r := seeded(10)
 		for range 10_000 {
-			count[a(s, noon+31*time.Second, r)]++
+			count[a(s, noon+31*time.Second, r())]++
 		}
 		for i, w := range []float64{1, 9, 15} {
 			assert.InDelta(t, 10_000*w/25, count[i], 300, name)
@@ -251,7 +249,7 @@ func TestFailures(t *testing.T) {
 				c[i].End()
 				calls = calls[1:]
 			}
-			i := a(s, now, r)
+			i := a(s, now, r())
 			count[i]++
 			c[i].Begin()
 			if i == 0 {
@@ -299,9 +297,9 @@ func TestAvoidedAndDrained(t *testing.T) {
 		}
 		c[2].Avoid = true
 		assert.Zero(t, shares(a, c, 1000, seeded(16))[1], name)
-		assert.Equal(t, -1, a(pick.NewSet(nil), 0, nil), name)
-		assert.Equal(t, 0, a(pick.NewSet(weighted(0)), 0, nil), name)
-		assert.Equal(t, 0, a(pick.NewSet(weighted(-5)), 0, nil), name)
+		assert.Equal(t, -1, a(pick.NewSet(nil), 0, rand.Uint64()), name)
+		assert.Equal(t, 0, a(pick.NewSet(weighted(0)), 0, rand.Uint64()), name)
+		assert.Equal(t, 0, a(pick.NewSet(weighted(-5)), 0, rand.Uint64()), name)
 		got := shares(a, weighted(0, 0), 1000, seeded(17))
 		assert.Positive(t, got[0])
 		assert.Positive(t, got[1])
@@ -335,11 +333,32 @@ func TestTheOnlyOneLeft(t *testing.T) {
 	assert.Equal(t, 1000, shares(pick.TwoChoices, c, 1000, seeded(23))[17])
 }
 
+// However many there are, the one with the fewest running calls is chosen, and of equals any.
+func TestFewestOfVeryMany(t *testing.T) {
+	for _, n := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1} {
+		var peers pick.Peers
+		c := make([]pick.Candidate, n)
+		for i := range c {
+			c[i] = pick.Candidate{Record: peers.Instance(strconv.Itoa(i)).Record("M"), Weight: 7}
+			if i != 0 && i != n-1 {
+				c[i].Begin()
+			}
+		}
+		s := pick.NewSet(c)
+		r, count := seeded(30), map[int]int{}
+		for range 200 {
+			count[pick.LeastActive(s, 0, r())]++
+		}
+		assert.Equal(t, 200, count[0]+count[n-1], "%d", n)
+		assert.InDelta(t, 100, count[0], 40, "%d", n)
+	}
+}
+
 func TestNothingIsAllocated(t *testing.T) {
 	for name, a := range algorithms {
 		for _, weights := range [][]int64{{1, 2, 3, 4}, {5, 5, 5}} {
 			s := pick.NewSet(weighted(weights...))
-			require.Zero(t, testing.AllocsPerRun(100, func() { a(s, noon, nil) }), name)
+			require.Zero(t, testing.AllocsPerRun(100, func() { a(s, noon, rand.Uint64()) }), name)
 		}
 	}
 }
@@ -354,7 +373,7 @@ func TestManyAtOnce(t *testing.T) {
 			wg.Go(func() {
 				for n := range 2000 {
 					now := noon + time.Duration(n)*ms
-					r := c[a(s, now, nil)].Record
+					r := c[a(s, now, rand.Uint64())].Record
 					r.Begin()
 					switch (n + g) % 5 {
 					case 0:
@@ -398,7 +417,7 @@ func BenchmarkPick(b *testing.B) {
 			b.Run(name+"/"+n.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					a(s, noon, nil)
+					a(s, noon, rand.Uint64())
 				}
 			})
 		}
