@@ -30,7 +30,7 @@ import (
 const (
 	LeastActive      = "weir-leastactive"
 	ShortestResponse = "weir-shortestresponse"
-	TwoChoices       = "weir-p2c"
+	FewChoices       = "weir-p2c"
 )
 
 const (
@@ -59,8 +59,8 @@ func newBalancer(name string) *Balancer {
 	switch name {
 	case ShortestResponse:
 		return &Balancer{name: name, choose: pick.ShortestResponse, timed: true, all: true}
-	case TwoChoices:
-		return &Balancer{name: name, choose: pick.TwoChoices, timed: true}
+	case FewChoices:
+		return &Balancer{name: name, choose: pick.FewChoices, timed: true}
 	default:
 		return &Balancer{name: name, choose: pick.LeastActive, all: true}
 	}

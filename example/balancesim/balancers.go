@@ -36,7 +36,7 @@ type kind struct {
 const (
 	weirLeastActive      = "weir-leastactive"
 	weirShortestResponse = "weir-shortestresponse"
-	weirTwoChoices       = "weir-p2c"
+	weirFewChoices       = "weir-p2c"
 	random               = "random"
 	roundRobin           = "roundrobin"
 	leastActive          = "leastactive"
@@ -49,7 +49,7 @@ func kinds() []kind {
 	return []kind{
 		{name: weirLeastActive, weir: true, make: weirs(pick.LeastActive)},
 		{name: weirShortestResponse, weir: true, make: weirs(pick.ShortestResponse)},
-		{name: weirTwoChoices, weir: true, make: weirs(pick.TwoChoices)},
+		{name: weirFewChoices, weir: true, make: weirs(pick.FewChoices)},
 		{name: random, costly: true, make: dubbos(random, nothing)},
 		{name: roundRobin, costly: true, make: dubbos(roundRobin, nothing)},
 		{name: leastActive, costly: true, make: dubbos(leastActive, nothing)},

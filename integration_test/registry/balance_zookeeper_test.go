@@ -204,7 +204,7 @@ func TestANewProviderIsNotFloodedInZooKeeper(t *testing.T) {
 // callers hear that there is no provider; and on the dubbo protocol a call that was sent
 // to a killed provider waits for all of its time.
 func TestChurnInZooKeeper(t *testing.T) {
-	for _, balance := range []string{loadbalance.LeastActive, loadbalance.ShortestResponse, loadbalance.TwoChoices} {
+	for _, balance := range []string{loadbalance.LeastActive, loadbalance.ShortestResponse, loadbalance.FewChoices} {
 		t.Run(balance, func(t *testing.T) { churn(t, newFleet(t, false, harness.Triple), balance) })
 	}
 }

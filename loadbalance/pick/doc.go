@@ -30,7 +30,7 @@
 //
 //   - [LeastActive] goes by the weights alone.
 //   - [ShortestResponse] goes by weight / average response time.
-//   - [TwoChoices] draws two instances by their weights and decides between them by
+//   - [FewChoices] draws two instances by their weights and decides between them by
 //     weight / peak of the response time. It costs the same for any number of instances.
 //
 // The weight of an instance counts by the square of the share of its calls that

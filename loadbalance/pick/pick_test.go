@@ -35,7 +35,7 @@ const (
 
 func seeded(seed uint64) func() uint64 { return rand.New(rand.NewPCG(seed, 7)).Uint64 }
 
-var algorithms = map[string]pick.Algorithm{"least active": pick.LeastActive, "shortest response": pick.ShortestResponse, "two choices": pick.TwoChoices}
+var algorithms = map[string]pick.Algorithm{"least active": pick.LeastActive, "shortest response": pick.ShortestResponse, "few choices": pick.FewChoices}
 
 // those that look at all members.
 var thorough = map[string]pick.Algorithm{"least active": pick.LeastActive, "shortest response": pick.ShortestResponse}
@@ -220,7 +220,7 @@ func TestSpeed(t *testing.T) {
 	c = same(2, 100)
 	c[0].Took(5*ms, noon)
 	c[1].Took(50*ms, noon)
-	for name, a := range map[string]pick.Algorithm{"shortest response": pick.ShortestResponse, "two choices": pick.TwoChoices} {
+	for name, a := range map[string]pick.Algorithm{"shortest response": pick.ShortestResponse, "few choices": pick.FewChoices} {
 		got := shares(a, c, 10_000, seeded(12))
 		assert.Less(t, got[1], 700, name)
 		assert.Positive(t, got[1], "%s: it is tried now and then", name)
@@ -292,7 +292,7 @@ func TestAvoidedAndDrained(t *testing.T) {
 		c := weighted(100, 0, 100)
 		c[0].Avoid = true
 		busy(c[2], 1000)
-		if name != "two choices" { // which may not draw the one that is left
+		if name != "few choices" { // which may not draw the one that is left
 			assert.Equal(t, 100, shares(a, c, 100, seeded(15))[2], name)
 		}
 		c[2].Avoid = true
@@ -316,7 +316,7 @@ func TestAvoidedAndDrained(t *testing.T) {
 			c[i].Record.Avoid(noon + time.Hour)
 		}
 		busy(c[0], 5)
-		if got := shares(a, c, 1000, seeded(22)); name != "two choices" {
+		if got := shares(a, c, 1000, seeded(22)); name != "few choices" {
 			assert.Zero(t, got[0], name)
 		}
 	}
@@ -330,7 +330,7 @@ func TestTheOnlyOneLeft(t *testing.T) {
 			c[i].Record.Avoid(noon + time.Hour)
 		}
 	}
-	assert.Equal(t, 1000, shares(pick.TwoChoices, c, 1000, seeded(23))[17])
+	assert.Equal(t, 1000, shares(pick.FewChoices, c, 1000, seeded(23))[17])
 }
 
 // However many there are, the one with the fewest running calls is chosen, and of equals any.

@@ -40,7 +40,7 @@ type Set struct {
 	plain bool
 	// avoids is set when one is to be avoided.
 	avoids bool
-	// draw is by which index and by which chance [TwoChoices] draws, nil where the set is
+	// draw is by which index and by which chance [FewChoices] draws, nil where the set is
 	// plain or of one call only.
 	draw []alias
 	// total is the sum of the weights.
@@ -70,7 +70,7 @@ func NewSet(candidates []Candidate) *Set {
 }
 
 // Reset makes the set one of other instances. Nobody may be choosing from it. From such
-// a set [TwoChoices] draws in a time that grows with their number.
+// a set [FewChoices] draws in a time that grows with their number.
 func (s *Set) Reset(candidates []Candidate) {
 	s.draw = nil
 	s.fill(candidates)
