@@ -14,7 +14,10 @@
 
 package pick
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// choices is among how many [FewChoices] chooses. Simulated, two are often both a bad
@@ -48,31 +51,87 @@ func FewChoices(s *Set, now time.Duration, chance uint64) int {
 	if s.avoids || s.total == 0 || s.troubled(now) {
 		return s.amongTroubled(now, &d)
 	}
-	i, met := s.drawn(&d), 0
-	best := s.members[i].prospect(now)
-	for n := 0; n < maxDraws && met < choices-1; n++ {
-		j := s.drawn(&d)
-		if j == i {
+	var at [choices]int
+	for k := range at {
+		at[k] = s.drawn(d.next(), d.next())
+	}
+	if at[0] == at[1] && at[1] == at[2] && at[2] == at[3] { // one has nearly all of the weight, or there are two
+		if j := s.other(at[0], &d); s.members[j].weight > 0 {
+			at[3] = j
+		}
+	}
+	return at[s.bestOf(&at, now, &d)]
+}
+
+// bestOf is the best one of those drawn, by its place among them. It has no branch that
+// depends on how they compare: the processor would guess wrong once in each choice.
+func (s *Set) bestOf(at *[choices]int, now time.Duration, d *dice) uint64 {
+	var (
+		response [choices]float64
+		load     [choices]float64
+		running  int64
+		unknown  int
+	)
+	for k, i := range at {
+		m := &s.members[i]
+		n := m.instance.Inflight()
+		running += n
+		load[k] = float64(n+1) * m.share
+		response[k] = m.record.expected(now)
+		if response[k] == 0 {
+			unknown++
+		}
+	}
+	switch {
+	case unknown == 0:
+	case unknown == choices && running == 0:
+		return 0
+	default:
+		s.guess(&response, at)
+	}
+	if running == 0 {
+		best := 0
+		for k := 1; k < choices; k++ {
+			if ours, theirs := response[k], response[best]; ours < theirs && d.part()*theirs > ours {
+				best = k
+			}
+		}
+		return uint64(best)
+	}
+	lowest := uint64(math.MaxUint64)
+	for k := range at { // of what is positive the bits are in the order of the numbers
+		lowest = min(lowest, math.Float64bits(response[k]*load[k])&^(choices-1)|uint64(k))
+	}
+	return lowest % choices
+}
+
+// guess fills in response times that are not known: one call tries such an instance, as if
+// it were twice as fast as the fastest, and until that is answered it counts like that one.
+func (s *Set) guess(response *[choices]float64, at *[choices]int) {
+	fastest := math.Inf(1)
+	for _, t := range response {
+		if t > 0 {
+			fastest = min(fastest, t)
+		}
+	}
+	if math.IsInf(fastest, 1) {
+		fastest = 1
+	}
+	for k, i := range at {
+		if response[k] > 0 {
 			continue
 		}
-		met++
-		if p := s.members[j].prospect(now); p.better(best, &d) {
-			i, best = j, p
+		if response[k] = fastest; s.members[i].instance.Inflight() == 0 {
+			response[k] /= 2
 		}
 	}
-	if met == 0 { // one has nearly all of the weight, or there are two
-		if j := s.other(i, &d); s.members[j].weight > 0 && s.members[j].prospect(now).better(best, &d) {
-			return j
-		}
-	}
-	return i
 }
 
 // amongTroubled is FewChoices where some are avoided, drained or have failed.
 func (s *Set) amongTroubled(now time.Duration, d *dice) int {
-	i, met := s.drawn(d), 0
+	i, met := s.drawn(d.next(), d.next()), 0
 	for n := 0; n < maxMore && met < choices-1; n++ {
-		j := s.drawn(d)
+		j := s.drawn(d.next(), d.next())
 		if j == i {
 			if n < maxDraws || met > 0 {
 				continue
@@ -92,7 +151,7 @@ func (s *Set) amongTroubled(now time.Duration, d *dice) int {
 
 // other is any but one of them.
 func (s *Set) other(i int, d *dice) int {
-	j := d.below(len(s.members) - 1)
+	j := below(d.next(), len(s.members)-1)
 	if j >= i {
 		j++
 	}
@@ -109,8 +168,8 @@ func (s *Set) better(i, j int, now time.Duration, d *dice) (chosen, other int) {
 		return j, i
 	}
 	p, q := first.prospect(now), second.prospect(now)
-	p.worth, q.worth = first.worth(now), second.worth(now)
-	if q.better(p, d) {
+	p.handicap, q.handicap = first.weight/first.worth(now), second.weight/second.worth(now)
+	if q.better(p, d.next()) {
 		return j, i
 	}
 	return i, j
@@ -123,61 +182,67 @@ func (m *member) well(now time.Duration) bool {
 
 // prospect is what a call can expect of an instance.
 type prospect struct {
-	response      float64 // 0 is not known
-	running       float64
-	weight, worth float64 // the weight, and as it counts now
+	response float64 // 0 is not known
+	// handicap is how many times the instance's weight is what is left of it.
+	handicap float64
+	running  float64
+	share    float64
 }
 
 func (m *member) prospect(now time.Duration) prospect {
-	average, peak := m.record.times(now)
-	return prospect{
-		response: average + (peak-average)*peakShare, running: float64(m.instance.Inflight()),
-		weight: m.weight, worth: m.weight,
-	}
+	return prospect{response: m.record.expected(now), handicap: 1, running: float64(m.instance.Inflight()), share: m.share}
 }
 
 // better tells whether it is the better choice than one that was drawn before.
-func (p prospect) better(best prospect, d *dice) bool {
-	switch { // one call tries one whose time is not known
-	case p.response == 0 && best.response == 0:
-		p.response, best.response = 1, 1
-	case p.response == 0:
-		p.response = best.response
-		if p.running == 0 {
-			p.response /= 2
-		}
-	case best.response == 0:
-		best.response = p.response
-		if best.running == 0 {
-			best.response /= 2
-		}
+func (p prospect) better(best prospect, chance uint64) bool {
+	ours, theirs := p.response, best.response
+	if ours == 0 || theirs == 0 {
+		ours, theirs = p.unknown(best)
 	}
+	ours, theirs = ours*p.handicap, theirs*best.handicap
 	if p.running+best.running > 0 {
-		return (p.running+1)*p.response*best.worth < (best.running+1)*best.response*p.worth
+		return ours*(p.running+1)*p.share < theirs*(best.running+1)*best.share
 	}
 	// By its weight the first is the right one already; what is left is by how much the
 	// other answers earlier, or fails less.
-	theirs, ours := best.worth*p.response*p.weight, p.worth*best.response*best.weight
-	return theirs < ours && d.part()*ours > theirs
+	return ours < theirs && part(chance)*theirs > ours
 }
 
-// drawn is the index of one that is drawn by its weight.
-func (s *Set) drawn(d *dice) int {
-	if s.draw == nil && !s.plain && s.total > 0 {
-		at := d.part() * s.total
+// unknown are the response times that count where one of the two is not known, or both are
+// not: one call tries one whose time is not known.
+func (p prospect) unknown(best prospect) (ours, theirs float64) {
+	switch {
+	case p.response > 0:
+		if theirs = p.response; best.running == 0 {
+			theirs /= 2
+		}
+		return p.response, theirs
+	case best.response > 0:
+		if ours = best.response; p.running == 0 {
+			ours /= 2
+		}
+		return ours, best.response
+	}
+	return 1, 1
+}
+
+// drawn is the index of one that is drawn by its weight, by two numbers by chance.
+func (s *Set) drawn(first, second uint64) int {
+	i := below(first, len(s.members))
+	switch {
+	case s.plain:
+	case s.draw != nil:
+		a := s.draw[i]
+		if second>>1 >= a.chance { // nobody can foresee it, so this is to be no branch
+			i = a.other
+		}
+	case s.total > 0:
+		at := part(first) * s.total
 		for i := range s.members {
 			if at -= s.members[i].weight; at < 0 {
 				return i
 			}
 		}
-	}
-	i := d.below(len(s.members))
-	if s.draw == nil {
-		return i
-	}
-	a := s.draw[i]
-	if d.next()>>1 >= a.chance { // nobody can foresee it, so this is to be no branch
-		i = a.other
 	}
 	return i
 }

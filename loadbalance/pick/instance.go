@@ -38,6 +38,10 @@ type Peers struct {
 	until atomic.Int64
 	// recent is a reading of the clock that is about as old as the last answer.
 	recent atomic.Int64
+	// ticks is how often that was news since the time of since, and many whether it was
+	// often in the time before.
+	ticks, since atomic.Int64
+	many         atomic.Bool
 }
 
 // Instance is what is known of the provider at an address. As long as somebody holds
@@ -72,10 +76,26 @@ func (p *Peers) Settle(now time.Duration) {
 // tick notes what time it is, if that is news.
 func (p *Peers) tick(now time.Duration) {
 	const coarse = int64(10 * time.Millisecond)
-	if r := p.recent.Load(); int64(now)-r > coarse {
-		p.recent.CompareAndSwap(r, int64(now))
+	r := p.recent.Load()
+	if int64(now)-r <= coarse || !p.recent.CompareAndSwap(r, int64(now)) {
+		return
+	}
+	if n := p.ticks.Add(1); int64(now)-p.since.Load() >= int64(busyIn) {
+		p.since.Store(int64(now))
+		p.ticks.Store(0)
+		p.many.Store(n >= busyFrom)
 	}
 }
+
+const (
+	// busyFrom is how many answers in the time of busyIn make a reference busy: of so many
+	// calls one may see whether what is known of an instance still holds.
+	busyFrom = 50
+	busyIn   = 10 * time.Second
+)
+
+// busy tells whether the reference has many calls. Answers within 10 ms count as one.
+func (p *Peers) busy() bool { return p.many.Load() || p.ticks.Load() >= busyFrom }
 
 // raise moves a time up to a later one.
 func raise(to *atomic.Int64, until time.Duration) {

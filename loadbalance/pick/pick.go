@@ -61,13 +61,16 @@ const (
 )
 
 // fewest is the one with the fewest running calls: all weigh the same and are well. Each
-// has a key of what runs, then chance, then its index, and the lowest key has it: no
-// branch depends on what runs, which the processor could not foresee.
+// has a key of what runs, then chance, then its index, and the lowest key has it: which
+// of equals that is, the processor need not foresee.
 func (s *Set) fewest(chance uint64) int {
 	d, lowest := dice(chance), uint64(math.MaxUint64)
 	for i, c := range s.counters {
-		key := c.word.Load()<<(64-runningBits) | d.next()>>runningBits&^(maxFewest-1) | uint64(i)
-		lowest = min(lowest, key)
+		running := c.word.Load() << (64 - runningBits)
+		if running > lowest {
+			continue
+		}
+		lowest = min(lowest, running|d.next()>>runningBits&^(maxFewest-1)|uint64(i))
 	}
 	return int(lowest % maxFewest)
 }

@@ -171,10 +171,12 @@ func (d *dice) next() uint64 {
 }
 
 // below is a number under n.
-func (d *dice) below(n int) int {
-	hi, _ := bits.Mul64(d.next(), uint64(n))
+func below(chance uint64, n int) int {
+	hi, _ := bits.Mul64(chance, uint64(n))
 	return int(hi)
 }
 
 // part is a number from 0 to 1.
-func (d *dice) part() float64 { return float64(d.next()>>11) / (1 << 53) }
+func part(chance uint64) float64 { return float64(chance>>11) / (1 << 53) }
+
+func (d *dice) part() float64 { return part(d.next()) }
