@@ -23,10 +23,9 @@ const (
 	// choices is among how many [FewChoices] chooses. Simulated, two are often both a bad
 	// choice when most are busy; a fifth adds little.
 	choices = 4
-	// maxDraws bounds how often is drawn for them: the same one may be drawn again.
-	maxDraws = 7
-	// maxMore bounds it where one in place of another is drawn that is no choice.
-	maxMore = 16
+	// maxDraws bounds how often another is drawn in the place of one that is no choice, or
+	// that was drawn before; after maxSame draws of one alone any other will do.
+	maxDraws, maxSame = 16, 7
 	// peakShare is the share of the peak in the response time that FewChoices goes by. The
 	// average alone finds out late that an instance has become slow, the peak alone goes
 	// by what a few calls ask for.
@@ -130,10 +129,10 @@ func (s *Set) guess(response *[choices]float64, at *[choices]int) {
 // amongTroubled is FewChoices where some are avoided, drained or have failed.
 func (s *Set) amongTroubled(now time.Duration, d *dice) int {
 	i, met := s.drawn(d.next(), d.next()), 0
-	for n := 0; n < maxMore && met < choices-1; n++ {
+	for n := 0; n < maxDraws && met < choices-1; n++ {
 		j := s.drawn(d.next(), d.next())
 		if j == i {
-			if n < maxDraws || met > 0 {
+			if n < maxSame || met > 0 {
 				continue
 			}
 			j = s.other(i, d)
