@@ -190,7 +190,7 @@ func TestSnapshotShowsTheBalances(t *testing.T) {
 		u.SetAttribute(retry.AttributeKey, ref)
 		invokers = append(invokers, base.NewBaseInvoker(u))
 	}
-	extension.GetLoadbalance(loadbalance.TwoChoices).Select(invokers, invocation.NewRPCInvocation("Get", nil, nil))
+	extension.GetLoadbalance(loadbalance.FewChoices).Select(invokers, invocation.NewRPCInvocation("Get", nil, nil))
 	ref.Peers.Instance("10.0.0.1:2").Begin()
 	i := slices.IndexFunc(Snapshot().Balances, func(b BalanceState) bool { return b.Service == service })
 	require.GreaterOrEqual(t, i, 0)

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"dubbo.apache.org/dubbo-go/v3/cluster/loadbalance"
 	_ "dubbo.apache.org/dubbo-go/v3/cluster/loadbalance/leastactive"
@@ -77,6 +78,26 @@ func BenchmarkBalance(b *testing.B) {
 		for _, name := range []string{"weir-leastactive", "weir-p2c", "leastactive"} {
 			lb := extension.GetLoadbalance(name)
 			b.Run(fmt.Sprintf("%s-weighted/%d", name, n), func(b *testing.B) { choose(b, lb, list) })
+		}
+	}
+}
+
+// BenchmarkBalanceBusy is one choice among providers that have calls running, up to six, and
+// have answered some.
+func BenchmarkBalanceBusy(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		for _, name := range []string{"weir-leastactive", "weir-shortestresponse", "weir-p2c"} {
+			list := providers(n, evenly)
+			lb := extension.GetLoadbalance(name)
+			lb.Select(list, invocation.NewRPCInvocation("Get", nil, nil))
+			for i, p := range list {
+				r := retry.Of(p.GetURL()).Peers.Instance(p.GetURL().Location).Record(guard.RecordOf("Get"))
+				r.Took(time.Duration(20+i%10)*time.Millisecond, guard.Now())
+				for range i % 7 {
+					r.Begin()
+				}
+			}
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { choose(b, lb, list) })
 		}
 	}
 }

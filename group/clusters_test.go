@@ -36,7 +36,7 @@ import (
 
 // A sticky reference sticks within the group of each call, and not to who refuses.
 func TestSticky(t *testing.T) {
-	for _, balance := range []string{"random", "roundrobin", loadbalance.TwoChoices} {
+	for _, balance := range []string{"random", "roundrobin", loadbalance.FewChoices} {
 		configured(t, "weir: {group: {name: core, match: strict}}")
 		c := refer(t, map[string]string{constant.StickyKey: "true", constant.LoadbalanceKey: balance}, "a:core", "b:core", "c:noncore", "d:noncore")
 		assert.Len(t, c.goes(t, ctx, nil), 1, "it sticks")

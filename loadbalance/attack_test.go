@@ -132,7 +132,7 @@ func TestRegression_ProbeThatHangs(t *testing.T) {
 // One whose calls are given up because they take so long is slow: how long it would have
 // taken nobody knows, but not that it may be fast.
 func TestRegression_GivenUpBecauseSlow(t *testing.T) {
-	for _, balance := range []string{loadbalance.ShortestResponse, loadbalance.TwoChoices} {
+	for _, balance := range []string{loadbalance.ShortestResponse, loadbalance.FewChoices} {
 		synctest.Test(t, func(t *testing.T) {
 			c := refer(t, balance, "failfast", nil, takes(20*ms), takes(20*ms), takes(10*time.Second))
 			for range 300 {

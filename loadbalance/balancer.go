@@ -15,7 +15,7 @@
 package loadbalance
 
 import (
-	"reflect"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +30,7 @@ import (
 const (
 	LeastActive      = "weir-leastactive"
 	ShortestResponse = "weir-shortestresponse"
-	TwoChoices       = "weir-p2c"
+	FewChoices       = "weir-p2c"
 )
 
 const (
@@ -59,8 +59,8 @@ func newBalancer(name string) *Balancer {
 	switch name {
 	case ShortestResponse:
 		return &Balancer{name: name, choose: pick.ShortestResponse, timed: true, all: true}
-	case TwoChoices:
-		return &Balancer{name: name, choose: pick.TwoChoices, timed: true}
+	case FewChoices:
+		return &Balancer{name: name, choose: pick.FewChoices, timed: true}
 	default:
 		return &Balancer{name: name, choose: pick.LeastActive, all: true}
 	}
@@ -112,9 +112,9 @@ func (b *Balancer) from(v *view, invokers []base.Invoker, inv base.Invocation, s
 		}
 		return b.among(v, invokers, inv)
 	}
-	s := v.current()
-	i := b.pick(v, s)
-	if !sure && (invokers[i] != v.invokers[i] || !v.sameSomewhere(invokers)) {
+	s, chance := v.current(), rand.Uint64()
+	i := b.pick(v, s, chance)
+	if !sure && (!identical(invokers[i], v.invokers[i]) || !v.sameSomewhere(invokers, chance)) {
 		return nil
 	}
 	if invokers[i].IsAvailable() {
@@ -127,7 +127,7 @@ func (b *Balancer) from(v *view, invokers []base.Invoker, inv base.Invocation, s
 }
 
 // pick chooses from a set, with the clock that it takes.
-func (b *Balancer) pick(v *view, s *pick.Set) int {
+func (b *Balancer) pick(v *view, s *pick.Set, chance uint64) int {
 	peers := &v.of.ref.Peers
 	switch {
 	case peers.Troubled():
@@ -135,18 +135,18 @@ func (b *Balancer) pick(v *view, s *pick.Set) int {
 		peers.Settle(now)
 		return b.pickClaimed(s, now)
 	case !b.timed:
-		return b.choose(s, 0, nil)
+		return b.choose(s, 0, chance)
 	case b.all:
-		return b.choose(s, guard.Now(), nil)
+		return b.choose(s, guard.Now(), chance)
 	}
-	return b.choose(s, peers.Recent(), nil)
+	return b.choose(s, peers.Recent(), chance)
 }
 
 // pickClaimed chooses where somebody is, or was, to be avoided. Where all are it takes
 // what comes.
 func (b *Balancer) pickClaimed(s *pick.Set, now time.Duration) (i int) {
 	for range maxUnavailable {
-		if i = b.choose(s, now, nil); s.Member(i).Claim(now) {
+		if i = b.choose(s, now, rand.Uint64()); s.Member(i).Claim(now) {
 			break
 		}
 	}
@@ -193,7 +193,7 @@ func (b *Balancer) among(v *view, invokers []base.Invoker, inv base.Invocation) 
 		s.candidates = append(s.candidates, c)
 	}
 	s.set.Reset(s.candidates)
-	i := b.pick(v, &s.set)
+	i := b.pick(v, &s.set, rand.Uint64())
 	if invokers[i].IsAvailable() {
 		return invokers[i]
 	}
@@ -206,18 +206,14 @@ func place(invokers []base.Invoker, method string) uint {
 	if n := len(method); n > 0 {
 		h = h*131 + uint(method[0])*31 + uint(method[n/2])*17 + uint(method[n-1])
 	}
-	if first := reflect.ValueOf(invokers[0]); first.Kind() == reflect.Pointer {
-		h += uint(first.Pointer()) >> 4 * 0x9E3779B1
-	}
+	h += uint(wordsOf(invokers[0]).data) >> 4 * 0x9E3779B1
 	return h ^ h>>16
 }
 
 // placeOfAll is where a list is looked for that others look like.
 func placeOfAll(at uint, invokers []base.Invoker) uint {
 	for _, invoker := range invokers {
-		if p := reflect.ValueOf(invoker); p.Kind() == reflect.Pointer {
-			at = at*31 + uint(p.Pointer())>>4
-		}
+		at = at*31 + uint(wordsOf(invoker).data)>>4
 	}
 	return at ^ at>>16
 }

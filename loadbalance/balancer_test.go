@@ -40,7 +40,7 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-var names = []string{LeastActive, ShortestResponse, TwoChoices}
+var names = []string{LeastActive, ShortestResponse, FewChoices}
 
 // provider is an invoker that does nothing.
 type provider struct {

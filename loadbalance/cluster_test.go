@@ -53,7 +53,7 @@ import (
 	"github.com/weir-go/weir/loadbalance/pick"
 )
 
-var all = []string{loadbalance.LeastActive, loadbalance.ShortestResponse, loadbalance.TwoChoices}
+var all = []string{loadbalance.LeastActive, loadbalance.ShortestResponse, loadbalance.FewChoices}
 
 // instance is a provider as a consumer sees it.
 type instance struct {

@@ -22,8 +22,9 @@
 //	  - weir-leastactive chooses the provider on which the fewest of the reference's calls
 //	    run for its weight.
 //	  - weir-shortestresponse also goes by how long calls take on the average.
-//	  - weir-p2c draws two providers and chooses the better one by what runs and by the
-//	    peak of the response times. It costs the same for any number of providers.
+//	  - weir-p2c draws four providers and chooses the best one by what runs and by the
+//	    average and the peak of the response times. It costs the same for any number of
+//	    providers.
 //
 // The algorithms are those of package pick. What they go by is counted by Weir's
 // consumer filter for the references that balance so, without any limit or other

@@ -25,7 +25,7 @@ import (
 
 func init() {
 	// dubbo asks for the load balance at every call.
-	for _, name := range []string{LeastActive, ShortestResponse, TwoChoices} {
+	for _, name := range []string{LeastActive, ShortestResponse, FewChoices} {
 		b := newBalancer(name)
 		create := func() loadbalance.LoadBalance { return b }
 		extension.SetLoadbalance(name, create)

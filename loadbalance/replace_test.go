@@ -50,5 +50,5 @@ func TestReplace(t *testing.T) {
 	refer("weir: {replace: [leastactive, shortestresponse]}")
 	assert.Same(t, extension.GetLoadbalance(weirlb.LeastActive), extension.GetLoadbalance("leastactive"))
 	assert.Same(t, extension.GetLoadbalance(weirlb.ShortestResponse), extension.GetLoadbalance("shortestresponse"))
-	assert.NotSame(t, extension.GetLoadbalance(weirlb.TwoChoices), extension.GetLoadbalance("p2c"))
+	assert.NotSame(t, extension.GetLoadbalance(weirlb.FewChoices), extension.GetLoadbalance("p2c"))
 }

@@ -176,3 +176,28 @@ func TestRegression_UnavailableInAChangedList(t *testing.T) {
 		}
 	}
 }
+
+// Invokers that are no pointers are told apart by what they are, too.
+func TestInvokersThatAreNoPointers(t *testing.T) {
+	type wrapped struct{ *provider }
+	for _, name := range names {
+		b := newBalancer(name)
+		f := newFleet(5)
+		count := map[base.Invoker]int{}
+		for range 2000 {
+			var list []base.Invoker
+			for _, p := range f.providers {
+				list = append(list, struct {
+					wrapped
+					n int
+				}{wrapped{p}, 7})
+			}
+			count[b.Select(list, called("M"))]++
+		}
+		assert.Len(t, count, 5, name)
+		for _, n := range count {
+			assert.InDelta(t, 400, n, 120, name)
+		}
+		assert.Len(t, b.referenceOf(f.list()).methods["M"], 1, name)
+	}
+}

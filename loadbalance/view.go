@@ -15,7 +15,7 @@
 package loadbalance
 
 import (
-	"math/rand/v2"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -68,7 +68,7 @@ type view struct {
 
 // looksLike is a cheap guess.
 func (v *view) looksLike(invokers []base.Invoker, method string) bool {
-	return len(v.invokers) == len(invokers) && v.invokers[0] == invokers[0] && v.method == method
+	return len(v.invokers) == len(invokers) && identical(v.invokers[0], invokers[0]) && v.method == method
 }
 
 // mixed tells whether lists that look like it come in turn, so that the guess is not enough.
@@ -82,13 +82,18 @@ func (v *view) alternates(other *view) {
 	}
 }
 
-func (v *view) same(invokers []base.Invoker) bool { return slices.Equal(v.invokers, invokers) }
+func (v *view) same(invokers []base.Invoker) bool {
+	return slices.EqualFunc(v.invokers, invokers, identical)
+}
 
 // sameSomewhere looks at one element by chance, so that a change is found soon even
 // where nothing is ever chosen.
-func (v *view) sameSomewhere(invokers []base.Invoker) bool {
-	i := rand.IntN(len(invokers))
-	return v.invokers[i] == invokers[i]
+func (v *view) sameSomewhere(invokers []base.Invoker, chance uint64) bool {
+	// The upper bits of a product depend on all of the number's: what it has decided before
+	// leaves this one open.
+	mixed, _ := bits.Mul64(chance*0x9E3779B97F4A7C15, uint64(len(invokers)))
+	i := int(mixed)
+	return identical(v.invokers[i], invokers[i])
 }
 
 // has reports whether all of the invokers are in the view, in its order.

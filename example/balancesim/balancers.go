@@ -36,7 +36,7 @@ type kind struct {
 const (
 	weirLeastActive      = "weir-leastactive"
 	weirShortestResponse = "weir-shortestresponse"
-	weirTwoChoices       = "weir-p2c"
+	weirFewChoices       = "weir-p2c"
 	random               = "random"
 	roundRobin           = "roundrobin"
 	leastActive          = "leastactive"
@@ -49,7 +49,7 @@ func kinds() []kind {
 	return []kind{
 		{name: weirLeastActive, weir: true, make: weirs(pick.LeastActive)},
 		{name: weirShortestResponse, weir: true, make: weirs(pick.ShortestResponse)},
-		{name: weirTwoChoices, weir: true, make: weirs(pick.TwoChoices)},
+		{name: weirFewChoices, weir: true, make: weirs(pick.FewChoices)},
 		{name: random, costly: true, make: dubbos(random, nothing)},
 		{name: roundRobin, costly: true, make: dubbos(roundRobin, nothing)},
 		{name: leastActive, costly: true, make: dubbos(leastActive, nothing)},
@@ -62,7 +62,7 @@ func kinds() []kind {
 // weir is one of Weir's algorithms.
 type weir struct {
 	choose    pick.Algorithm
-	chance    pick.Random
+	chance    func() uint64
 	consumers []*knowledge
 }
 
@@ -75,7 +75,7 @@ type knowledge struct {
 
 func weirs(choose pick.Algorithm) func(int, []int64, uint64) balancer {
 	return func(consumers int, weights []int64, seed uint64) balancer {
-		w := &weir{choose: choose, chance: rand.New(rand.NewPCG(seed, choiceStream)).Int64N}
+		w := &weir{choose: choose, chance: rand.New(rand.NewPCG(seed, choiceStream)).Uint64}
 		for range consumers {
 			k := &knowledge{}
 			var candidates []pick.Candidate
@@ -93,7 +93,7 @@ func weirs(choose pick.Algorithm) func(int, []int64, uint64) balancer {
 
 func (w *weir) begin(consumer int, now time.Duration) int {
 	k := w.consumers[consumer]
-	i := w.choose(k.set, now, w.chance)
+	i := w.choose(k.set, now, w.chance())
 	k.records[i].Begin()
 	return i
 }

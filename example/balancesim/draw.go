@@ -37,7 +37,7 @@ import (
 var styles = map[string]draw.LineStyle{
 	weirLeastActive:      {Color: color.RGBA{0x1f, 0x6f, 0xb4, 0xff}, Width: vg.Points(2)},
 	weirShortestResponse: {Color: color.RGBA{0x2a, 0x96, 0x6a, 0xff}, Width: vg.Points(2)},
-	weirTwoChoices:       {Color: color.RGBA{0xd2, 0x5a, 0x3c, 0xff}, Width: vg.Points(2)},
+	weirFewChoices:       {Color: color.RGBA{0xd2, 0x5a, 0x3c, 0xff}, Width: vg.Points(2)},
 	random:               {Color: color.Gray{0x70}, Width: vg.Points(1)},
 	roundRobin:           {Color: color.Gray{0x60}, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(5), vg.Points(3)}},
 	leastActive:          {Color: color.Gray{0x50}, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(1), vg.Points(2)}},

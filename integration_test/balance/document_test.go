@@ -122,9 +122,9 @@ func TestALoadBalanceInADocument(t *testing.T) {
 		names []string // of those that chose
 	}{
 		"for all":              {[]string{"loadbalance: weir-shortestresponse"}, []string{loadbalance.ShortestResponse}},
-		"for a method":         {[]string{ofSayHello("weir-p2c")}, []string{loadbalance.TwoChoices}},
+		"for a method":         {[]string{ofSayHello("weir-p2c")}, []string{loadbalance.FewChoices}},
 		"for all but a method": {[]string{"loadbalance: weir-leastactive", ofSayHello("random")}, []string{loadbalance.LeastActive}},
-		"one each":             {[]string{"loadbalance: weir-leastactive", ofSayHello("weir-p2c")}, []string{loadbalance.LeastActive, loadbalance.TwoChoices}},
+		"one each":             {[]string{"loadbalance: weir-leastactive", ofSayHello("weir-p2c")}, []string{loadbalance.LeastActive, loadbalance.FewChoices}},
 		// dubbo-go 3.3.2 reads this list and drops it (ReferenceConfig.GetOptions).
 		"in the list of methods": {[]string{"methods: [{name: SayHello, loadbalance: weir-p2c}]"}, nil},
 		"none":                   {nil, nil},

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 var background = context.Background()
 
-var balances = []string{loadbalance.LeastActive, loadbalance.ShortestResponse, loadbalance.TwoChoices}
+var balances = []string{loadbalance.LeastActive, loadbalance.ShortestResponse, loadbalance.FewChoices}
 
 // each runs a test over each protocol with each load balance.
 func each(t *testing.T, f func(t *testing.T, protocol, balance string)) {

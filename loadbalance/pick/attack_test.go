@@ -33,7 +33,7 @@ func TestRegression_ResetDrawsByWeight(t *testing.T) {
 		count := make([]int, 4)
 		r := seeded(31)
 		for range 20_000 {
-			count[a(&s, noon, r)]++
+			count[a(&s, noon, r())]++
 		}
 		assert.Less(t, count[1], 400, name)
 		assert.Positive(t, count[1], name)

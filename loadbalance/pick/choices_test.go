@@ -33,7 +33,7 @@ func TestRegression_TheSecondWorstOfThree(t *testing.T) {
 	now := noon
 	for range 10_000 {
 		now += ms
-		i := pick.TwoChoices(s, now, r)
+		i := pick.FewChoices(s, now, r())
 		count[i]++
 		switch i {
 		case 0:
@@ -53,7 +53,7 @@ func TestRegression_TheSecondWorstOfThree(t *testing.T) {
 }
 
 // Where all fail somebody is chosen, by the weights.
-func TestTwoChoicesWhereAllFail(t *testing.T) {
+func TestFewChoicesWhereAllFail(t *testing.T) {
 	for _, n := range []int{2, 3, 10} {
 		c := same(n, 100)
 		for i := range c {
@@ -61,19 +61,19 @@ func TestTwoChoicesWhereAllFail(t *testing.T) {
 				c[i].Failed(noon)
 			}
 		}
-		for i, got := range shares(pick.TwoChoices, c, 10_000, seeded(18)) {
+		for i, got := range shares(pick.FewChoices, c, 10_000, seeded(18)) {
 			assert.InDelta(t, 10_000/n, got, 10_000/float64(n)/4, "%d of %d", i, n)
 		}
 	}
 }
 
 // An instance that is avoided is no choice either.
-func TestTwoChoicesBesideOneThatIsAvoided(t *testing.T) {
+func TestFewChoicesBesideOneThatIsAvoided(t *testing.T) {
 	c := same(3, 100)
 	c[0].Took(5*ms, noon)
 	c[1].Took(200*ms, noon)
 	c[2].Record.Avoid(noon + time.Second)
-	got := shares(pick.TwoChoices, c, 10_000, seeded(19))
+	got := shares(pick.FewChoices, c, 10_000, seeded(19))
 	assert.Zero(t, got[2])
 	assert.Less(t, got[1], 1000)
 }

@@ -30,8 +30,9 @@
 //
 //   - [LeastActive] goes by the weights alone.
 //   - [ShortestResponse] goes by weight / average response time.
-//   - [TwoChoices] draws two instances by their weights and decides between them by
-//     weight / peak of the response time. It costs the same for any number of instances.
+//   - [FewChoices] draws four instances by their weights and decides among them by
+//     weight / response time, by the average and a part of the peak. It costs the same for
+//     any number of instances.
 //
 // The weight of an instance counts by the square of the share of its calls that
 // succeed, down to a hundredth: it gets enough calls to show when it is well again, and

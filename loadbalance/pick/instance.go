@@ -38,6 +38,10 @@ type Peers struct {
 	until atomic.Int64
 	// recent is a reading of the clock that is about as old as the last answer.
 	recent atomic.Int64
+	// ticks is how often that was news since the time of since, and many whether it was
+	// often in the time before.
+	ticks, since atomic.Int64
+	many         atomic.Bool
 }
 
 // Instance is what is known of the provider at an address. As long as somebody holds
@@ -72,10 +76,26 @@ func (p *Peers) Settle(now time.Duration) {
 // tick notes what time it is, if that is news.
 func (p *Peers) tick(now time.Duration) {
 	const coarse = int64(10 * time.Millisecond)
-	if r := p.recent.Load(); int64(now)-r > coarse {
-		p.recent.CompareAndSwap(r, int64(now))
+	r := p.recent.Load()
+	if int64(now)-r <= coarse || !p.recent.CompareAndSwap(r, int64(now)) {
+		return
+	}
+	if n := p.ticks.Add(1); int64(now)-p.since.Load() >= int64(busyIn) {
+		p.since.Store(int64(now))
+		p.ticks.Store(0)
+		p.many.Store(n >= busyFrom)
 	}
 }
+
+const (
+	// busyFrom is how many answers in the time of busyIn make a reference busy: of so many
+	// calls one may see whether what is known of an instance still holds.
+	busyFrom = 50
+	busyIn   = 10 * time.Second
+)
+
+// busy tells whether the reference has many calls. Answers within 10 ms count as one.
+func (p *Peers) busy() bool { return p.many.Load() || p.ticks.Load() >= busyFrom }
 
 // raise moves a time up to a later one.
 func raise(to *atomic.Int64, until time.Duration) {
@@ -93,30 +113,37 @@ type Instance struct {
 	// Address is where it is.
 	Address string
 
-	begun, ended atomic.Int64
+	calls counter
 	// until is until when one of its records says more.
 	until atomic.Int64
 	peers *Peers
 
 	records sync.Map // method -> *Record
 	count   atomic.Int64
-	_       [16]byte
+	_       [24]byte
 }
 
 // Begin counts a call that is under way to it. Exactly one [Instance.End] follows.
-func (i *Instance) Begin() { i.begun.Add(1) }
+func (i *Instance) Begin() { i.calls.word.Add(1<<runningBits + 1) }
 
 // End counts the end of a call.
-func (i *Instance) End() { i.ended.Add(1) }
+func (i *Instance) End() { i.calls.word.Add(^uint64(0)) }
 
 // Inflight is the number of calls that run.
-func (i *Instance) Inflight() int64 {
-	ended := i.ended.Load()
-	return i.begun.Load() - ended // in this order, so it is never negative
-}
+func (i *Instance) Inflight() int64 { return i.calls.running() }
 
-// Picks is the number of calls that were begun.
-func (i *Instance) Picks() int64 { return i.begun.Load() }
+// Picks is the number of calls that were begun. After 2^40 it begins anew.
+func (i *Instance) Picks() int64 { return int64(i.calls.word.Load() >> runningBits) }
+
+// runningBits is the part of a counter for calls that run: of 16 million and more to one
+// instance the memory would not be enough.
+const runningBits = 24
+
+// counter has the calls that run in its lower bits, and above them those that were begun:
+// one word, since whoever looks at all instances reads it for each.
+type counter struct{ word atomic.Uint64 }
+
+func (c *counter) running() int64 { return int64(c.word.Load() & (1<<runningBits - 1)) }
 
 // Record is what is known of one of its methods; see [MaxMethods].
 func (i *Instance) Record(method string) *Record {

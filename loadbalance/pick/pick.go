@@ -21,66 +21,62 @@ import (
 
 // Algorithm is how one of a set is chosen: the index of a member, or -1 when there is
 // none. now is a reading of the clock that the records' measures are of; see
-// [Peers.Troubled] for who may do without. Nil is the process's chance.
-type Algorithm func(s *Set, now time.Duration, r Random) int
+// [Peers.Troubled] for who may do without. chance are 64 bits by chance, new ones for each
+// choice.
+type Algorithm func(s *Set, now time.Duration, chance uint64) int
 
 // LeastActive chooses the one that has the least to do for its weight, by weight and
 // chance among equals. now may be 0 as long as nobody is troubled.
-func LeastActive(s *Set, now time.Duration, r Random) int {
+func LeastActive(s *Set, now time.Duration, chance uint64) int {
 	if len(s.members) == 0 {
 		return -1
 	}
-	if s.plain && !s.troubled(now) {
-		return s.fewest(r)
-	}
 	if !s.troubled(now) && !s.avoids {
-		return s.lightest(r)
+		if s.plain && len(s.members) <= maxFewest {
+			return s.fewest(chance)
+		}
+		return s.lightest(chance)
 	}
-	return s.level(now, r, byWeight)
+	return s.level(now, chance, byWeight)
 }
 
 // ShortestResponse chooses the one where a call will likely be answered first: by
 // average response time and what runs for its weight. One whose time is not known
 // counts as twice as fast as the fastest.
-func ShortestResponse(s *Set, now time.Duration, r Random) int {
+func ShortestResponse(s *Set, now time.Duration, chance uint64) int {
 	if len(s.members) == 0 {
 		return -1
 	}
-	return s.level(now, r, byAverage)
+	return s.level(now, chance, byAverage)
 }
 
 func (s *Set) troubled(now time.Duration) bool {
 	return now != 0 && s.peers.until.Load() > int64(now)
 }
 
-// fewest is the one with the fewest running calls: all weigh the same and are well.
-func (s *Set) fewest(r Random) int {
-	var (
-		best   = -1
-		lowest int64
-		equals int
-		d      dice
-	)
-	for i := range s.members {
-		n := s.members[i].instance.Inflight()
-		switch {
-		case n > lowest && best >= 0:
-		case n < lowest || best < 0:
-			best, lowest, equals = i, n, 1
-		default: // one after another each becomes the best with its share of the equals
-			if d == 0 {
-				d = newDice(r)
-			}
-			if equals++; d.below(equals) == 0 {
-				best = i
-			}
+const (
+	// indexBits is the part of a key of [Set.fewest] that tells whose it is.
+	indexBits = 16
+	maxFewest = 1 << indexBits
+)
+
+// fewest is the one with the fewest running calls: all weigh the same and are well. Each
+// has a key of what runs, then chance, then its index, and the lowest key has it: which
+// of equals that is, the processor need not foresee.
+func (s *Set) fewest(chance uint64) int {
+	d, lowest := dice(chance), uint64(math.MaxUint64)
+	for i, c := range s.counters {
+		running := c.word.Load() << (64 - runningBits)
+		if running > lowest {
+			continue
 		}
+		lowest = min(lowest, running|d.next()>>runningBits&^(maxFewest-1)|uint64(i))
 	}
-	return best
+	return int(lowest % maxFewest)
 }
 
 // lightest is level for members of different weights that are all well.
-func (s *Set) lightest(r Random) int {
+func (s *Set) lightest(chance uint64) int {
 	lowest, best := math.Inf(1), -1
 	for i := range s.members {
 		m := &s.members[i]
@@ -89,10 +85,10 @@ func (s *Set) lightest(r Random) int {
 		}
 	}
 	if best < 0 {
-		return s.level(0, r, byWeight) // all are drained
+		return s.level(0, chance, byWeight) // all are drained
 	}
 	var (
-		d   = newDice(r)
+		d   = dice(chance)
 		sum float64
 	)
 	for i := range s.members {
@@ -159,7 +155,7 @@ func (s *Set) unknown(m *member, now time.Duration) float64 {
 }
 
 // level chooses by the water level, among those of the best tier.
-func (s *Set) level(now time.Duration, r Random, measure by) int {
+func (s *Set) level(now time.Duration, chance uint64, measure by) int {
 	if measure != byWeight {
 		s.survey(now)
 	}
@@ -176,7 +172,7 @@ func (s *Set) level(now time.Duration, r Random, measure by) int {
 		}
 	}
 	var (
-		d   = newDice(r)
+		d   = dice(chance)
 		sum float64
 	)
 	for i := range s.members {

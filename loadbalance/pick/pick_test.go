@@ -32,12 +32,9 @@ const (
 	noon = 12 * time.Hour // a reading of the clock
 )
 
-func seeded(seed uint64) pick.Random {
-	r := rand.New(rand.NewPCG(seed, 7))
-	return r.Int64N
-}
+func seeded(seed uint64) func() uint64 { return rand.New(rand.NewPCG(seed, 7)).Uint64 }
 
-var algorithms = map[string]pick.Algorithm{"least active": pick.LeastActive, "shortest response": pick.ShortestResponse, "two choices": pick.TwoChoices}
+var algorithms = map[string]pick.Algorithm{"least active": pick.LeastActive, "shortest response": pick.ShortestResponse, "few choices": pick.FewChoices}
 
 // those that look at all members.
 var thorough = map[string]pick.Algorithm{"least active": pick.LeastActive, "shortest response": pick.ShortestResponse}
@@ -67,11 +64,11 @@ func busy(c pick.Candidate, n int) {
 	}
 }
 
-func shares(a pick.Algorithm, c []pick.Candidate, n int, r pick.Random) []int {
+func shares(a pick.Algorithm, c []pick.Candidate, n int, chance func() uint64) []int {
 	out := make([]int, len(c))
 	s := pick.NewSet(c)
 	for range n {
-		out[a(s, noon, r)]++
+		out[a(s, noon, chance())]++
 	}
 	return out
 }
@@ -81,7 +78,7 @@ func TestIdleInstances(t *testing.T) { // B1, H5
 		for i, n := range shares(a, same(5, 100), 100_000, seeded(1)) {
 			assert.InDelta(t, 20_000, n, 600, "%s %d", name, i)
 		}
-		for i, n := range shares(a, same(10, 1), 1000, nil) {
+		for i, n := range shares(a, same(10, 1), 1000, rand.Uint64) {
 			assert.Positive(t, n, "%s %d", name, i)
 		}
 	}
@@ -148,7 +145,7 @@ func TestWaterLevel(t *testing.T) {
 		s := pick.NewSet(c)
 		r := seeded(7)
 		for range 5000 {
-			c[pick.LeastActive(s, 0, r)].Begin()
+			c[pick.LeastActive(s, 0, r())].Begin()
 			low, high := math.Inf(1), 0.0
 			for i := range c {
 				low = min(low, s.Load(i)) // with one more call
@@ -171,7 +168,7 @@ func TestOneThatWarmsUp(t *testing.T) {
 			}
 		}
 		for range 300 {
-			c[a(s, noon, r)].Begin()
+			c[a(s, noon, r())].Begin()
 		}
 		assert.LessOrEqual(t, c[3].Inflight(), int64(8), name)
 	}
@@ -190,7 +187,7 @@ func TestShortestResponse(t *testing.T) { // R1, R2
 		count := make([]int, 3)
 		r := seeded(10)
 		for range 10_000 {
-			count[a(s, noon+31*time.Second, r)]++
+			count[a(s, noon+31*time.Second, r())]++
 		}
 		for i, w := range []float64{1, 9, 15} {
 			assert.InDelta(t, 10_000*w/25, count[i], 300, name)
@@ -222,7 +219,7 @@ func TestSpeed(t *testing.T) {
 	c = same(2, 100)
 	c[0].Took(5*ms, noon)
 	c[1].Took(50*ms, noon)
-	for name, a := range map[string]pick.Algorithm{"shortest response": pick.ShortestResponse, "two choices": pick.TwoChoices} {
+	for name, a := range map[string]pick.Algorithm{"shortest response": pick.ShortestResponse, "few choices": pick.FewChoices} {
 		got := shares(a, c, 10_000, seeded(12))
 		assert.Less(t, got[1], 700, name)
 		assert.Positive(t, got[1], "%s: it is tried now and then", name)
@@ -251,7 +248,7 @@ func TestFailures(t *testing.T) {
 				c[i].End()
 				calls = calls[1:]
 			}
-			i := a(s, now, r)
+			i := a(s, now, r())
 			count[i]++
 			c[i].Begin()
 			if i == 0 {
@@ -294,14 +291,14 @@ func TestAvoidedAndDrained(t *testing.T) {
 		c := weighted(100, 0, 100)
 		c[0].Avoid = true
 		busy(c[2], 1000)
-		if name != "two choices" { // which may not draw the one that is left
+		if name != "few choices" { // which may not draw the one that is left
 			assert.Equal(t, 100, shares(a, c, 100, seeded(15))[2], name)
 		}
 		c[2].Avoid = true
 		assert.Zero(t, shares(a, c, 1000, seeded(16))[1], name)
-		assert.Equal(t, -1, a(pick.NewSet(nil), 0, nil), name)
-		assert.Equal(t, 0, a(pick.NewSet(weighted(0)), 0, nil), name)
-		assert.Equal(t, 0, a(pick.NewSet(weighted(-5)), 0, nil), name)
+		assert.Equal(t, -1, a(pick.NewSet(nil), 0, rand.Uint64()), name)
+		assert.Equal(t, 0, a(pick.NewSet(weighted(0)), 0, rand.Uint64()), name)
+		assert.Equal(t, 0, a(pick.NewSet(weighted(-5)), 0, rand.Uint64()), name)
 		got := shares(a, weighted(0, 0), 1000, seeded(17))
 		assert.Positive(t, got[0])
 		assert.Positive(t, got[1])
@@ -318,7 +315,7 @@ func TestAvoidedAndDrained(t *testing.T) {
 			c[i].Record.Avoid(noon + time.Hour)
 		}
 		busy(c[0], 5)
-		if got := shares(a, c, 1000, seeded(22)); name != "two choices" {
+		if got := shares(a, c, 1000, seeded(22)); name != "few choices" {
 			assert.Zero(t, got[0], name)
 		}
 	}
@@ -332,14 +329,35 @@ func TestTheOnlyOneLeft(t *testing.T) {
 			c[i].Record.Avoid(noon + time.Hour)
 		}
 	}
-	assert.Equal(t, 1000, shares(pick.TwoChoices, c, 1000, seeded(23))[17])
+	assert.Equal(t, 1000, shares(pick.FewChoices, c, 1000, seeded(23))[17])
+}
+
+// However many there are, the one with the fewest running calls is chosen, and of equals any.
+func TestFewestOfVeryMany(t *testing.T) {
+	var peers pick.Peers
+	busy := peers.Instance("busy").Record("M")
+	busy.Begin()
+	for _, n := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1} {
+		c := make([]pick.Candidate, n)
+		for i := range c {
+			c[i] = pick.Candidate{Record: busy, Weight: 7}
+		}
+		c[0].Record, c[n-1].Record = peers.Instance("first").Record("M"), peers.Instance("last").Record("M")
+		s := pick.NewSet(c)
+		r, count := seeded(30), map[int]int{}
+		for range 40 {
+			count[pick.LeastActive(s, 0, r())]++
+		}
+		assert.Equal(t, 40, count[0]+count[n-1], "%d", n)
+		assert.InDelta(t, 20, count[0], 14, "%d", n)
+	}
 }
 
 func TestNothingIsAllocated(t *testing.T) {
 	for name, a := range algorithms {
 		for _, weights := range [][]int64{{1, 2, 3, 4}, {5, 5, 5}} {
 			s := pick.NewSet(weighted(weights...))
-			require.Zero(t, testing.AllocsPerRun(100, func() { a(s, noon, nil) }), name)
+			require.Zero(t, testing.AllocsPerRun(100, func() { a(s, noon, rand.Uint64()) }), name)
 		}
 	}
 }
@@ -354,7 +372,7 @@ func TestManyAtOnce(t *testing.T) {
 			wg.Go(func() {
 				for n := range 2000 {
 					now := noon + time.Duration(n)*ms
-					r := c[a(s, now, nil)].Record
+					r := c[a(s, now, rand.Uint64())].Record
 					r.Begin()
 					switch (n + g) % 5 {
 					case 0:
@@ -398,7 +416,7 @@ func BenchmarkPick(b *testing.B) {
 			b.Run(name+"/"+n.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					a(s, noon, nil)
+					a(s, noon, rand.Uint64())
 				}
 			})
 		}

@@ -16,13 +16,17 @@ package pick
 
 import (
 	"math"
+	"math/bits"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// forget is after what time a measure without anything new weighs 1/e of what it did.
+	// forget is after what time the share of failures weighs 1/e of what it did.
 	forget = 10 * time.Second
+	// fade is the same for response times, of which calls bring more: who is well again is
+	// to be believed soon.
+	fade = 3 * time.Second
 	// Horizon is after what time without anything new nothing is known any more.
 	Horizon = 30 * time.Second
 	// window is of how many calls the average response time is at least, where so many came.
@@ -43,10 +47,13 @@ type Record struct {
 	// Method is whose it is.
 	Method string
 
-	// average and peak are of response times, in seconds, as of timed; 0 is unknown.
-	average, peak measure
-	timed         atomic.Int64
-	count         atomic.Int64 // of what average is of, up to window
+	// average and peak are of response times, in seconds, as of timed; 0 is unknown. expect
+	// is between them.
+	average, peak, expect measure
+
+	timed atomic.Int64
+	lapse atomic.Int64 // from when on they are not known
+	count atomic.Int64 // of what average is of, up to window
 	// failing is the share of calls that fail, as of judged.
 	failing measure
 	judged  atomic.Int64
@@ -58,12 +65,13 @@ type Record struct {
 func (r *Record) Took(elapsed, now time.Duration) {
 	r.peers.tick(now)
 	sample := max(elapsed, 1).Seconds()
-	average, peak, age := r.average.get(), r.peak.get(), now-time.Duration(r.timed.Load())
-	if average == 0 || age >= Horizon {
+	average, peak := r.times(now)
+	if average == 0 {
 		average, peak = sample, sample
 		r.count.Store(1)
 	} else {
-		keep := math.Exp(-float64(max(age, 0)) / float64(forget))
+		age := max(now-time.Duration(r.timed.Load()), 0)
+		keep := math.Exp(-float64(age) / float64(fade))
 		n := min(r.count.Load()+1, window)
 		r.count.Store(n)
 		average += (sample - average) * max(1-keep, 1/float64(n))
@@ -73,7 +81,9 @@ func (r *Record) Took(elapsed, now time.Duration) {
 	}
 	r.average.set(average)
 	r.peak.set(peak)
+	r.expect.set(average + (peak-average)*peakShare)
 	r.timed.Store(int64(now))
+	r.lapse.Store(int64(now + r.lapseAfter(now, average)))
 }
 
 // Overdue takes in how long a call took that got no answer: it would have been longer.
@@ -189,10 +199,32 @@ func (r *Record) failed(now time.Duration) float64 {
 
 // times are the measures of response times by now, 0 when nothing is known.
 func (r *Record) times(now time.Duration) (average, peak float64) {
-	if now-time.Duration(r.timed.Load()) >= Horizon {
+	if int64(now) >= r.lapse.Load() {
 		return 0, 0
 	}
 	return r.average.get(), r.peak.get()
+}
+
+// expected is what [FewChoices] goes by, 0 when nothing is known.
+func (r *Record) expected(now time.Duration) float64 {
+	if int64(now) >= r.lapse.Load() {
+		return 0
+	}
+	return r.expect.get()
+}
+
+// lapseAfter is for how long response times are gone by that were taken now. Consumers
+// that came to know of a trouble at the same time are not to try the instance again at the
+// same time, so it differs by a third, by the digits of what each has seen.
+func (r *Record) lapseAfter(now time.Duration, average float64) time.Duration {
+	digits := (uint64(now) ^ math.Float64bits(average)) * 0x9E3779B97F4A7C15
+	digits = (digits ^ digits>>32) * 0x9E3779B97F4A7C15
+	spread, _ := bits.Mul64(digits, uint64(Horizon/3))
+	limit := Horizon - time.Duration(spread)
+	if r.peers.busy() {
+		limit /= 2
+	}
+	return limit
 }
 
 // worth is what is left of the weight.

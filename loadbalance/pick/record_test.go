@@ -15,6 +15,7 @@
 package pick_test
 
 import (
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,7 +50,7 @@ func TestTroubles(t *testing.T) {
 	s := pick.NewSet([]pick.Candidate{{Record: a, Weight: 1}, {Record: peers.Instance("b").Record("M"), Weight: 1}})
 	a.Begin()
 	for range 100 {
-		assert.Equal(t, 1, pick.LeastActive(s, 0, nil))
+		assert.Equal(t, 1, pick.LeastActive(s, 0, rand.Uint64()))
 	}
 }
 
@@ -139,4 +140,22 @@ func TestWarmingWeight(t *testing.T) { // W1, W2
 	assert.EqualValues(t, 1, pick.WarmingWeight(7, -ms, warmUp), "a clock that is a little ahead")
 	assert.EqualValues(t, 7, pick.WarmingWeight(7, -warmUp, warmUp), "a clock that is wrong")
 	assert.EqualValues(t, 7, pick.WarmingWeight(7, 0, 0))
+}
+
+// What runs and what was begun are counted apart, in whatever order calls end.
+func TestCounts(t *testing.T) {
+	var peers pick.Peers
+	i := peers.Instance("a")
+	for n := range int64(1000) {
+		i.Begin()
+		i.Begin()
+		i.End()
+		assert.Equal(t, n+1, i.Inflight())
+		assert.Equal(t, 2*(n+1), i.Picks())
+	}
+	for range 1000 {
+		i.End()
+	}
+	assert.Zero(t, i.Inflight())
+	assert.EqualValues(t, 2000, i.Picks())
 }

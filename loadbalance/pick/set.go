@@ -17,7 +17,6 @@ package pick
 import (
 	"math"
 	"math/bits"
-	"math/rand/v2"
 	"time"
 )
 
@@ -31,26 +30,17 @@ type Candidate struct {
 	Avoid bool
 }
 
-// Random is where chance comes from: a number from 0 up to n, without n. Nil is the
-// process's.
-type Random func(n int64) int64
-
-func (r Random) below(n int64) int64 {
-	if r == nil {
-		return rand.Int64N(n)
-	}
-	return r(n)
-}
-
 // Set is what is chosen from. It does not change; its instances may.
 type Set struct {
 	members []member
-	peers   *Peers
+	// counters are those of the members: close together, for those who look at all.
+	counters []*counter
+	peers    *Peers
 	// plain is set when all have the same weight and none is to be avoided.
 	plain bool
 	// avoids is set when one is to be avoided.
 	avoids bool
-	// draw is by which index and by which chance [TwoChoices] draws, nil where the set is
+	// draw is by which index and by which chance [FewChoices] draws, nil where the set is
 	// plain or of one call only.
 	draw []alias
 	// total is the sum of the weights.
@@ -80,14 +70,14 @@ func NewSet(candidates []Candidate) *Set {
 }
 
 // Reset makes the set one of other instances. Nobody may be choosing from it. From such
-// a set [TwoChoices] draws in a time that grows with their number.
+// a set [FewChoices] draws in a time that grows with their number.
 func (s *Set) Reset(candidates []Candidate) {
 	s.draw = nil
 	s.fill(candidates)
 }
 
 func (s *Set) fill(candidates []Candidate) {
-	s.members = s.members[:0]
+	s.members, s.counters = s.members[:0], s.counters[:0]
 	s.peers, s.plain, s.avoids, s.total = nil, true, false, 0
 	for _, c := range candidates {
 		m := member{instance: c.Instance, record: c.Record, weight: float64(max(c.Weight, 0)), share: math.Inf(1), avoid: c.Avoid}
@@ -95,6 +85,7 @@ func (s *Set) fill(candidates []Candidate) {
 			m.share = 1 / m.weight
 		}
 		s.members = append(s.members, m)
+		s.counters = append(s.counters, &c.calls)
 		s.total += m.weight
 		s.avoids = s.avoids || c.Avoid
 		s.plain = s.plain && c.Weight == candidates[0].Weight && c.Weight > 0 && !c.Avoid
@@ -174,18 +165,18 @@ func aliases(members []member, sum float64) []alias {
 // dice are cheap numbers by chance, from a seed that is not.
 type dice uint64
 
-func newDice(r Random) dice { return dice(r.below(1<<62)) | 1 }
-
 func (d *dice) next() uint64 {
 	*d = *d*6364136223846793005 + 1442695040888963407
 	return uint64(*d)
 }
 
 // below is a number under n.
-func (d *dice) below(n int) int {
-	hi, _ := bits.Mul64(d.next(), uint64(n))
+func below(chance uint64, n int) int {
+	hi, _ := bits.Mul64(chance, uint64(n))
 	return int(hi)
 }
 
 // part is a number from 0 to 1.
-func (d *dice) part() float64 { return float64(d.next()>>11) / (1 << 53) }
+func part(chance uint64) float64 { return float64(chance>>11) / (1 << 53) }
+
+func (d *dice) part() float64 { return part(d.next()) }
