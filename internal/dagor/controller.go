@@ -78,7 +78,7 @@ type Controller struct {
 	bar    atomic.Uint32 // while the queue is full: what is not less than it is refused
 	cursor atomic.Uint32 // as advertised
 	seq    atomic.Uint64
-	ends   atomic.Int64 // when the window does
+	window period
 	seen   counts
 	came   sample // of calls
 	shed   sample // of calls that upstreams have shed
@@ -100,19 +100,11 @@ func NewController(opts Options, now time.Duration) *Controller {
 	c.limit.Store(uint32(opts.Limit))
 	c.bar.Store(math.MaxUint32)
 	c.cursor.Store(uint32(Open))
-	c.ends.Store(int64(later(now, opts.Window)))
+	c.window.set(opts.Window, now)
 	c.tuner = newTuner(opts)
 	c.room = c.tuner.room()
 	c.opener = newOpener()
 	return c
-}
-
-// later is d after now, or the end of all time.
-func later(now, d time.Duration) time.Duration {
-	if now > math.MaxInt64-d {
-		return math.MaxInt64
-	}
-	return now + d
 }
 
 const (
@@ -128,7 +120,7 @@ func (c *Controller) Enter(p Priority, now time.Duration) (Verdict, Decided) {
 	p = min(p, Lowest) // what is less important than all is so by somebody's mistake
 	c.came.add(p, 1)
 	var told Decided
-	if int64(now) >= c.ends.Load() {
+	if c.window.over(now) {
 		told = c.tick(now)
 	}
 	if c.enter() {

@@ -45,7 +45,7 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 		return told // Whoever holds it may be about to; the next call comes by here, too.
 	}
 	defer c.mu.Unlock()
-	if int64(now) < c.ends.Load() {
+	if !c.window.over(now) {
 		return told
 	}
 	seen := c.seen.figures()
@@ -53,7 +53,10 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 	f := seen.since(c.lastSeen)
 	f.took = now - c.lastEnd
 	c.lastSeen, c.lastEnd = seen, now
-	c.ends.Store(int64(later(now, c.opts.Window)))
+	c.window.begin(now)
+	if f.took < 0 { // the clock was ahead, and what was seen is of no known time
+		return told
+	}
 
 	delay := c.delay()
 	c.seen.queueing.Store(int64(f.queueing() + max(0, delay)))

@@ -68,7 +68,7 @@ type Paper struct {
 	seq           atomic.Uint64
 	calls, passed atomic.Int64
 	queueing      queueing
-	ends          atomic.Int64
+	window        period
 
 	mu sync.Mutex // held to end a window
 }
@@ -83,7 +83,7 @@ func NewPaper(opts PaperOptions, now time.Duration) *Paper {
 	def(&opts.Businesses, Businesses)
 	c := &Paper{opts: opts, levels: make([]atomic.Uint32, min(opts.Businesses, Businesses)*Users)}
 	c.cursor.Store(uint32(len(c.levels)))
-	c.ends.Store(int64(now + opts.Window))
+	c.window.set(opts.Window, now)
 	return c
 }
 
@@ -104,7 +104,7 @@ func (c *Paper) Admit(p Priority, now time.Duration) bool {
 	if ok {
 		c.passed.Add(1)
 	}
-	if n := c.calls.Add(1); n >= int64(c.opts.Calls) || int64(now) >= c.ends.Load() {
+	if n := c.calls.Add(1); n >= int64(c.opts.Calls) || c.window.over(now) {
 		c.end(now)
 	}
 	return ok
@@ -157,7 +157,7 @@ func (c *Paper) end(now time.Duration) {
 	}
 	defer c.mu.Unlock()
 	n := c.calls.Load()
-	if n < int64(c.opts.Calls) && int64(now) < c.ends.Load() {
+	if n < int64(c.opts.Calls) && !c.window.over(now) {
 		return
 	}
 	c.calls.Add(-n)
@@ -184,5 +184,5 @@ func (c *Paper) end(now time.Duration) {
 	if c.cursor.Swap(cursor) != cursor {
 		c.seq.Add(1)
 	}
-	c.ends.Store(int64(now + c.opts.Window))
+	c.window.begin(now)
 }
