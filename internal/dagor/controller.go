@@ -83,6 +83,8 @@ type Controller struct {
 	came   sample // of calls
 	shed   sample // of calls that upstreams have shed
 
+	scheduler reading
+
 	mu       sync.Mutex
 	line     line
 	room     int
@@ -90,7 +92,6 @@ type Controller struct {
 	opener   opener
 	lastSeen figures
 	lastEnd  time.Duration
-	unheard  int // windows without a word of the scheduler
 }
 
 // NewController makes one whose first window begins at now.

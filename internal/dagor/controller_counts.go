@@ -26,8 +26,6 @@ type counts struct {
 	done, ran           atomic.Int64
 	waitSum             atomic.Int64
 	queueing            atomic.Int64 // in the last window
-	delay               atomic.Int64 // of the scheduler, + 1; 0: not known
-	heard               atomic.Bool  // since the last window
 }
 
 func (c *counts) left(ran time.Duration) {

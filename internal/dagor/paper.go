@@ -70,7 +70,10 @@ type Paper struct {
 	queueing      queueing
 	window        period
 
-	mu sync.Mutex // held to end a window
+	scheduler reading
+
+	mu      sync.Mutex    // held to end a window
+	lastEnd time.Duration // guarded by mu
 }
 
 // NewPaper makes one that admits everything, whose first window begins at now.
@@ -81,7 +84,7 @@ func NewPaper(opts PaperOptions, now time.Duration) *Paper {
 	def(&opts.Alpha, paperAlpha)
 	def(&opts.Beta, paperBeta)
 	def(&opts.Businesses, Businesses)
-	c := &Paper{opts: opts, levels: make([]atomic.Uint32, min(opts.Businesses, Businesses)*Users)}
+	c := &Paper{opts: opts, lastEnd: now, levels: make([]atomic.Uint32, min(opts.Businesses, Businesses)*Users)}
 	c.cursor.Store(uint32(len(c.levels)))
 	c.window.set(opts.Window, now)
 	return c
@@ -115,8 +118,9 @@ func (c *Paper) Admit(p Priority, now time.Duration) bool {
 func (c *Paper) Waited(d time.Duration) { c.queueing.add(d) }
 
 // Scheduler takes how long the scheduler lately let wait what could run, which no call can tell of
-// itself: a part of the queueing time of each.
-func (c *Paper) Scheduler(delay time.Duration) { c.queueing.scheduler.Store(int64(max(0, delay))) }
+// itself: a part of the queueing time of each. It is to be told again at least every 20 times of
+// the longest window, as it is believed for no longer.
+func (c *Paper) Scheduler(delay time.Duration) { c.scheduler.tell(delay) }
 
 // Learn counts what an upstream has shed among the calls that came.
 func (c *Paper) Learn(r Report) {
@@ -161,7 +165,8 @@ func (c *Paper) end(now time.Duration) {
 		return
 	}
 	c.calls.Add(-n)
-	mean := c.queueing.take()
+	mean := c.queueing.take() + max(0, c.scheduler.take(max(0, now-c.lastEnd), c.opts.Window))
+	c.lastEnd = now
 	expected := float64(c.passed.Swap(0))
 	if mean > c.opts.Overload {
 		expected *= 1 - c.opts.Alpha
