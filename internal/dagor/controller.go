@@ -99,6 +99,7 @@ func NewController(opts Options, now time.Duration) *Controller {
 	opts = opts.withDefaults()
 	c := &Controller{opts: opts, lastEnd: now}
 	c.limit.Store(uint32(opts.Limit))
+	c.seen.resumed.Store(math.MinInt64)
 	c.bar.Store(math.MaxUint32)
 	c.cursor.Store(uint32(Open))
 	c.window.set(opts.Window, now)
@@ -252,9 +253,10 @@ func (c *Controller) admit(now time.Duration, told *Decided) {
 	c.full()
 }
 
-// Leave ends a call at now that was admitted and has run for so long. Its place goes to one that waits.
+// Leave ends a call at now that was admitted and has run for so long since then. Its place goes to
+// one that waits.
 func (c *Controller) Leave(now, ran time.Duration) Decided {
-	c.seen.left(ran)
+	c.seen.left(now, ran)
 	for {
 		s := c.state.Load()
 		if s >= oneWaits {

@@ -38,9 +38,13 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 	c.lastSeen, c.lastEnd = seen, now
 	c.window.begin(now)
 	if f.took < 0 { // the clock was ahead, and what was seen is of no known time
+		c.seen.resumed.Store(int64(now))
 		return told
 	}
 
+	if f.took > tunerGap {
+		c.seen.resumed.Store(int64(now))
+	}
 	delay := c.scheduler.take(f.took, c.opts.Window)
 	c.seen.queueing.Store(int64(f.queueing() + max(0, delay)))
 	limit := c.tuner.window(f, delay)

@@ -34,6 +34,9 @@ const (
 	// and tunerRated those of a rate.
 	tunerFew, tunerRated = 30, 10
 	tunerWaits           = time.Minute
+	// tunerGap is the length of a window that says nothing: nobody came for so long, or the whole
+	// process was suspended, and what ran seems to have taken as long.
+	tunerGap = 10 * time.Second
 	// tunerStep is the time between two looks at the limit.
 	tunerStep = time.Second
 	// Trials come this often at first, and this often in the end.
@@ -137,6 +140,11 @@ func (t *tuner) window(f figures, delay time.Duration) int {
 		return t.limit
 	}
 	t.since += f.took
+	if f.took > tunerGap {
+		t.late = 0
+		t.begin(0)
+		return t.limit
+	}
 	// What is late in one window is so by chance.
 	late := min(delay, t.late)
 	t.late = delay
