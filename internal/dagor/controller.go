@@ -25,7 +25,8 @@ import (
 type Options struct {
 	// Limit is how many calls may run at once at the start, 1 to MaxLimit, 16 by default: from a
 	// single one it takes minutes to find out that calls of seconds could be many. MinLimit and
-	// MaxLimit bound what it is tuned to, 1 and 65536 by default.
+	// MaxLimit bound what it is tuned to, 1 and 65536 by default. Places of calls that seem not to
+	// end come on top, but for MaxLimit.
 	Limit, MinLimit, MaxLimit int
 	// Fixed leaves the limit at Limit.
 	Fixed bool
@@ -89,6 +90,7 @@ type Controller struct {
 	line     line
 	room     int
 	tuner    tuner
+	stuck    stuck
 	opener   opener
 	lastSeen figures
 	lastEnd  time.Duration
@@ -323,7 +325,9 @@ func (c *Controller) Advert() Advert {
 type State struct {
 	Running, Waiting int
 	Limit, Room      int
-	Cursor           Priority
+	// Stuck is how many of those that run seem not to end. The limit is higher by as many.
+	Stuck  int
+	Cursor Priority
 	// Queueing is how long calls waited in the mean in the last window, the scheduler's latency
 	// included where that is told.
 	Queueing time.Duration
@@ -333,7 +337,7 @@ type State struct {
 func (c *Controller) State() State {
 	s := c.state.Load()
 	c.mu.Lock()
-	room := c.room
+	room, stuck := c.room, c.stuck.n
 	c.mu.Unlock()
-	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Cursor: Priority(c.cursor.Load()), Queueing: time.Duration(c.seen.queueing.Load())}
+	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Stuck: stuck, Cursor: Priority(c.cursor.Load()), Queueing: time.Duration(c.seen.queueing.Load())}
 }

@@ -169,3 +169,64 @@ func TestCallsOfAnyLength(t *testing.T) {
 	c.Leave(sec, sec)
 	require.EqualValues(t, 1, c.seen.figures().done)
 }
+
+// Calls that do not end held all places for good, and those that held half of them had the limit
+// lowered to as many: nothing was done any more.
+func TestRegression_CallsThatNeverEnd(t *testing.T) {
+	for _, load := range []float64{0.5, 0.9, 2} {
+		for _, n := range []int{3, 5, 8, 12, 16, 30} {
+			s := newSlots(Options{}, 10, 40*ms)
+			s.run(20*sec, load)
+			s.hang = n
+			s.run(5*time.Minute, load)
+			done := s.run(30*sec, load)
+			require.GreaterOrEqual(t, done, 0.85*min(1, load), "%d at %v", n, load)
+			require.LessOrEqual(t, s.c.State().Limit, 20+n)
+
+			s.release()
+			s.run(sec, load)
+			require.Zero(t, s.c.stuck.n, "they have ended")
+			s.run(10*sec, load)
+			require.LessOrEqual(t, s.c.State().Limit, 20)
+			require.GreaterOrEqual(t, s.run(10*sec, load), 0.9*min(1, load))
+		}
+	}
+}
+
+// One of a hundred calls never ends: there are more of them all the time, up to what is allowed.
+func TestCallsThatNeverEndUpToTheLimit(t *testing.T) {
+	s := newSlots(Options{MaxLimit: 100}, 10, 40*ms)
+	for range 20 * 60 {
+		s.hang = 1
+		s.run(sec, 0.9)
+		require.LessOrEqual(t, s.c.State().Running, 100)
+	}
+	require.Greater(t, len(s.hung), 90)
+	s = newSlots(Options{Limit: 5, Fixed: true}, 10, 40*ms)
+	s.hang = 5
+	s.run(10*time.Minute, 1)
+	require.Equal(t, 5, s.c.State().Limit, "as it was wished")
+}
+
+// Slow calls are no calls that never end.
+func TestSlowCallsAreNotStuck(t *testing.T) {
+	for _, service := range []time.Duration{ms, 40 * ms, sec, 5 * sec, 20 * sec} {
+		for _, n := range []int{1, 10, 100} {
+			if float64(n)/service.Seconds() > 1000 {
+				continue
+			}
+			for _, load := range []float64{0.3, 0.9, 2} {
+				s := newSlots(Options{Limit: 2 * n}, n, service)
+				for range 15 {
+					s.run(10*sec, load)
+					require.Zero(t, s.c.stuck.n, "%d slots of %v at %v", n, service, load)
+				}
+				s.suspend(time.Minute)
+				for range 7 {
+					s.run(10*sec, load)
+					require.Zero(t, s.c.stuck.n, "%d slots of %v at %v", n, service, load)
+				}
+			}
+		}
+	}
+}
