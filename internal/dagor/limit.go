@@ -98,6 +98,8 @@ type tuner struct {
 	held   int           // the limit during a trial
 	drain  time.Duration // what is left until a new limit shows
 	late   time.Duration // the scheduler, in the last window
+	quiet  int           // the limit before a late scheduler lowered it, though calls did not wait for it
+	rising bool          // back to that
 	run    figures       // since the last look
 	rated  figures       // since the last look at the rate
 	trial  figures
@@ -153,6 +155,8 @@ func (t *tuner) window(f figures, delay time.Duration) int {
 		t.drain -= f.took
 	case late > t.opts.Delay && f.done > 0:
 		t.lower(f, late)
+	case t.quiet > 0 && t.phase == tunerRuns && delay <= t.opts.Delay/2:
+		t.raise(f)
 	case t.phase == tunerRuns:
 		t.runs(f, delay)
 	default:
@@ -189,7 +193,11 @@ func (t *tuner) rate(f figures) {
 func (t *tuner) lower(f figures, delay time.Duration) {
 	n := float64(t.limit)
 	if !f.pressed() {
+		t.quiet = max(t.quiet, t.limit)
 		n = min(n, f.running())
+	}
+	if t.rising {
+		t.quiet, t.rising = 0, false
 	}
 	if t.phase == tunerDown {
 		n = min(n, float64(t.held))
@@ -198,6 +206,16 @@ func (t *tuner) lower(f figures, delay time.Duration) {
 	t.limit = t.bound(max(tunerLowest*n, min(useful, tunerLower*n)))
 	t.begin(f.latency())
 	t.sure, t.growing = 0, 0
+}
+
+// raise takes back what lower did while there was little to do, by and by: others had the CPU, or
+// else it is late again at once.
+func (t *tuner) raise(f figures) {
+	t.limit, t.rising = max(t.limit, min(2*t.limit, t.quiet)), true
+	if t.limit >= t.quiet {
+		t.quiet, t.rising = 0, false
+	}
+	t.begin(f.latency())
 }
 
 // begin goes back to work with a new limit, at a latency.
@@ -344,104 +362,4 @@ func (t *tuner) halfway(target float64) float64 {
 		way /= 2
 	}
 	return float64(t.limit) + way
-}
-
-// try begins a trial.
-func (t *tuner) try(phase int, limit float64) {
-	if phase == tunerUp {
-		t.before = t.run
-	}
-	t.phase, t.held, t.trial = phase, t.bound(limit), figures{}
-	t.settle(t.before.latency())
-}
-
-// tries takes a window of a trial.
-func (t *tuner) tries(f figures) {
-	t.trial = t.trial.plus(f)
-	late := t.trial.took >= max(tunerLong, time.Duration(2*t.before.latency()*float64(time.Second)))
-	if t.phase == tunerUp {
-		t.judgeUp(late)
-		return
-	}
-	switch {
-	case f.came >= tunerRated && !f.pressed(), t.trial.came >= tunerFew && !t.trial.pressed(), // the load has gone, and less is no trial
-		t.trial.done >= tunerFew && t.usual > 0 && t.trial.latency() > tunerSlow*t.usual: // it is another service now
-		t.begin(t.trial.latency())
-		return
-	}
-	if !t.short(t.trial, tunerTrial) {
-		t.judgeDown()
-	}
-}
-
-// judgeUp keeps a higher limit that is worth it: what was slow waits for something else.
-func (t *tuner) judgeUp(late bool) {
-	if !late && (t.trial.done == 0 || t.trial.took.Seconds() < max(t.before.latency(), t.trial.latency())) {
-		return
-	}
-	// The logarithms of two rates differ by chance by no more than this.
-	chance := tunerErrors * math.Sqrt(1/max(1, float64(t.before.done))+1/max(1, float64(t.trial.done)))
-	grow := math.Log(float64(t.held) / float64(t.limit))
-	gain := math.Log(max(t.trial.rate(), 1e-9) / max(t.before.rate(), 1e-9))
-	calm := t.trial.done >= tunerCalls && !t.trial.pressed()
-	switch {
-	case calm || gain-tunerWorth*grow > chance || late && gain > (tunerWorth+tunerVain)/2*grow:
-		t.limit = t.held
-		t.alone, t.usual, t.sure = 0, t.trial.latency(), 0
-		if !calm {
-			t.run = t.trial
-			t.at = t.limit
-			t.try(tunerUp, 2*float64(t.limit))
-			return
-		}
-	case late || tunerVain*grow-gain > chance:
-		t.usual = t.before.latency()
-		if t.limit <= t.opts.MinLimit { // with fewer it would not be known
-			t.alone = t.usual
-		}
-		t.sure++
-	default:
-		return
-	}
-	t.at, t.since = t.limit, 0
-	t.begin(t.trial.latency())
-}
-
-// judgeDown learns the latency of calls that do not wait for each other.
-func (t *tuner) judgeDown() {
-	t.at, t.since = t.limit, 0
-	latency := t.trial.latency()
-	defer t.begin(latency)
-	if t.trial.done < tunerFew || !t.trial.pressed() {
-		return // the load has gone
-	}
-	// With less to wait for each other, do they take less time?
-	share := float64(t.held) / float64(t.limit)
-	waited := latency < (1+share)/2*t.before.latency()
-	was := t.deep
-	t.deep = false
-	switch known := t.alone; {
-	case known == 0 || latency < (1-tunerNew)*known:
-		t.alone, t.sure, t.deep = latency, 0, waited
-	case latency <= (1+tunerNew)*known:
-		weight := tunerWeight
-		if latency > known && waited {
-			weight = tunerDoubt
-		}
-		t.alone += weight * (latency - known)
-		if math.Abs(latency/known-1) <= tunerSure {
-			t.sure++
-		}
-		// Nearly as much less time as there were fewer calls: they still waited.
-		t.deep = latency < (1+3*share)/4*t.before.latency() && t.sure < tunerConfirmed
-	case !was:
-		t.sure, t.deep = 0, true // look closer
-	case !waited:
-		t.alone, t.sure = latency, 0
-	}
-	target := t.target(t.before)
-	if !t.deep {
-		target = t.halfway(target)
-	}
-	t.limit = t.bound(target)
 }
