@@ -45,3 +45,19 @@ type Report struct {
 	Sample [reportSample]Priority
 	N      uint8
 }
+
+// reportMost bounds what one Report counts for, as it is what a peer says: nobody sheds as much
+// before a call passes.
+const reportMost = 1 << 20
+
+// parts gives each of the sample the calls that it stands for.
+func (r *Report) parts(f func(p Priority, calls uint32)) {
+	n := uint32(min(r.N, reportSample))
+	left := min(r.Shed, reportMost)
+	for i := range n {
+		part := left / (n - i)
+		if left -= part; part > 0 {
+			f(min(r.Sample[i], Lowest), part)
+		}
+	}
+}

@@ -295,19 +295,13 @@ func (c *Controller) Expire(w *Waiter) bool {
 	return true
 }
 
-// Learn counts what an upstream has shed.
+// Learn counts what an upstream has shed. A Report without a sample is not counted: of calls whose
+// priorities are not known it would be those that come that are too many.
 func (c *Controller) Learn(r Report) {
-	if r.Shed == 0 {
-		return
-	}
-	c.seen.shed.Add(int64(r.Shed))
-	n := uint32(min(r.N, reportSample))
-	left := r.Shed
-	for i := range n {
-		part := left / (n - i)
-		left -= part
-		c.shed.add(min(r.Sample[i], Lowest), part)
-	}
+	r.parts(func(p Priority, calls uint32) {
+		c.seen.shed.Add(int64(calls))
+		c.shed.add(p, calls)
+	})
 }
 
 // Advert is what it tells its upstreams.

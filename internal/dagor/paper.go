@@ -27,10 +27,6 @@ const (
 	paperOverload = 20 * time.Millisecond
 	paperAlpha    = 0.05
 	paperBeta     = 0.01
-
-	// paperShed bounds what one Report counts for: nobody sheds as much before a call passes, and
-	// no sum of a window gets too great for a level.
-	paperShed = 1 << 20
 )
 
 // PaperOptions are those of a Paper. Zero values are the published ones.
@@ -124,18 +120,10 @@ func (c *Paper) Scheduler(delay time.Duration) { c.scheduler.tell(delay) }
 
 // Learn counts what an upstream has shed among the calls that came.
 func (c *Paper) Learn(r Report) {
-	n := int64(min(r.N, reportSample))
-	if n == 0 {
-		return
-	}
-	// Each of the sample stands for its part of the calls.
-	left := int64(min(r.Shed, paperShed))
-	for i := range n {
-		part := left / (n - i)
-		left -= part
-		c.levels[c.index(r.Sample[i])].Add(uint32(part))
-		c.calls.Add(part)
-	}
+	r.parts(func(p Priority, calls uint32) {
+		c.levels[c.index(p)].Add(calls)
+		c.calls.Add(int64(calls))
+	})
 }
 
 // Advert is what it would tell its upstreams.
