@@ -171,7 +171,7 @@ func (c *Controller) wait(p Priority, now time.Duration, w *Waiter) (v Verdict, 
 		c.seen.refused.Add(1)
 		return Expired, told
 	}
-	*w = Waiter{Until: until, Owner: w.Owner, of: c, priority: p, arrived: now}
+	w.Verdict, w.Until, w.of, w.priority, w.arrived = Waits, until, c, p, now
 	if c.line.len() >= c.room {
 		c.expire(now, &told)
 	}
