@@ -249,6 +249,7 @@ func (c *Controller) admit(now time.Duration, told *Decided) {
 			continue
 		}
 		c.line.remove(w)
+		w.Since = now
 		c.seen.waited(w.Waited(now))
 		told.add(w, Admitted)
 	}

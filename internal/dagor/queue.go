@@ -52,6 +52,9 @@ type Waiter struct {
 	Verdict Verdict
 	// Until, where it is set, is when it expires at the latest. Queue sets it to when it expires.
 	Until time.Duration
+	// Since is when it was Admitted, for its owner to read then: the place is taken from that time on,
+	// whenever a goroutine gets to run.
+	Since time.Duration
 	// Owner is for its owner to find what a Waiter is part of.
 	Owner any
 
