@@ -20,9 +20,12 @@ import (
 	"time"
 )
 
-// periodBehind is by how many lengths of a period a clock may be behind it: a goroutine that read the
-// clock and then had to wait is, but not by more.
-const periodBehind = 10
+// A clock may be behind a period by so many of its lengths, and by a second in any case: a goroutine
+// that read the clock and then had to wait is, but not by more.
+const (
+	periodBehind      = 10
+	periodBehindLeast = time.Second
+)
 
 // period is a time that ends after so long, and is followed by another.
 type period struct {
@@ -35,7 +38,7 @@ type period struct {
 func (p *period) set(length, now time.Duration) {
 	p.length, p.behind = length, math.MaxUint64
 	if length < math.MaxInt64/periodBehind {
-		p.behind = uint64(length) * periodBehind
+		p.behind = uint64(max(length*periodBehind, periodBehindLeast))
 	}
 	p.begin(now)
 }

@@ -41,6 +41,7 @@ func TestPeriods(t *testing.T) {
 		{"from one end of all time to the other", sec, math.MaxInt64 - 1, math.MinInt64, true},
 		{"at the end of all time", sec, math.MaxInt64 - 1, math.MaxInt64, true},
 		{"of an instant", 1, 0, 1, true},
+		{"of an instant, behind", 1, 0, -sec + 2, false},
 	} {
 		var p period
 		p.set(test.length, test.began)
