@@ -71,6 +71,8 @@ const (
 	tunerJump = 2.0
 	// tunerWhole is the part of a call that the limit is moved by a whole one for.
 	tunerWhole = 0.75
+	// tunerRests are the looks at most between two that try two calls in place of one.
+	tunerRests = 30
 	// tunerErrors are the standard errors of a rate that make a difference more than chance.
 	tunerErrors = 2.5
 )
@@ -113,6 +115,9 @@ type tuner struct {
 	deep    bool
 	slow    int // looks in a row that were
 	growing int // looks in a row that found no waiting
+	// One call more than one is twice as many, and that would be tried in vain at every second look.
+	grew         bool // from one, at the last look
+	rest, longer int  // for so many looks it does not, and did not the last time
 }
 
 func newTuner(opts Options) tuner {
@@ -236,7 +241,7 @@ func (t *tuner) runs(f figures, delay time.Duration) {
 		return
 	}
 	latency := t.run.latency()
-	if t.usual > 0 && latency > tunerSlow*t.usual && t.run.pressed() {
+	if t.usual > 0 && latency > tunerSlow*t.usual && !t.grew && t.run.pressed() {
 		t.slow++
 		switch {
 		case delay >= t.opts.Delay/4: // the service is busy
@@ -329,14 +334,15 @@ func (t *tuner) due() bool {
 func (t *tuner) steer(run figures, latency float64) {
 	was := float64(t.limit)
 	// A latency differs by chance by its standard error, or some such.
-	if chance := tunerChance / math.Sqrt(float64(run.done)); latency > (tunerQuiet+chance)*t.alone {
-		t.growing = 0
-	} else {
-		t.growing++
-	}
+	chance := tunerChance / math.Sqrt(float64(run.done))
+	t.grown(latency <= (tunerQuiet+chance)*t.alone)
 	target := t.target(run)
 	switch {
+	case t.growing > 1 && t.rest > 0 && t.limit == 1:
+		t.rest--
+		target = was
 	case t.growing > 1:
+		t.grew = t.limit == 1
 		target = max(target, was+1, was*(1+tunerSpare*float64(min(t.growing, 4))))
 	case target < was:
 		target = t.halfway(target)
@@ -345,6 +351,23 @@ func (t *tuner) steer(run figures, latency float64) {
 	if math.Abs(float64(t.limit)-was) > tunerSpare*was {
 		t.settle(latency)
 	}
+}
+
+// grown takes whether calls waited for each other at the last look.
+func (t *tuner) grown(quiet bool) {
+	if quiet {
+		t.growing++
+	} else {
+		t.growing = 0
+	}
+	switch {
+	case t.grew && quiet:
+		t.longer = 0
+	case t.grew:
+		t.longer = min(2*t.longer+2, tunerRests)
+		t.rest = t.longer
+	}
+	t.grew = false
 }
 
 // target is the limit by Little's law.

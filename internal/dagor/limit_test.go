@@ -339,41 +339,6 @@ func TestLimitIsLoweredWhileTheSchedulerIsLate(t *testing.T) {
 	require.InDelta(t, 1.1, m.mean(30*sec)/10, 0.2)
 }
 
-// The CPU was others' for a while, and there was little to do: the limit fell to one, and when there was
-// more to do most of it was refused for half a minute.
-func TestRegression_TheCPUWasOthers(t *testing.T) {
-	for _, known := range []time.Duration{0, -1} {
-		m := newModel(16, 10, 40*ms, 0.1)
-		m.run(20 * sec)
-		limit := m.t.limit
-		m.delay = 50 * ms
-		m.run(10 * sec)
-		require.LessOrEqual(t, m.t.limit, 2, "who knows whose it is")
-		m.delay = known
-		m.run(2 * sec)
-		require.Equal(t, limit, m.t.limit)
-		m.load, m.came, m.refused = 0.8, 0, 0
-		m.run(10 * sec)
-		require.Less(t, float64(m.refused), 0.05*float64(m.came))
-	}
-	// One that is late from a limit on is not led there again and again.
-	m := newModel(400, 100, 40*ms, 0.5)
-	m.run(20 * sec)
-	m.delay = 50 * ms
-	m.run(300 * ms)
-	m.delay, m.load = 0, 4
-	late := 0
-	for range 600 {
-		m.run(100 * ms)
-		if m.delay = 0; m.limits[len(m.limits)-1] > 150 {
-			m.delay = 50 * ms
-			late++
-		}
-	}
-	require.Less(t, late, 20)
-	require.InDelta(t, 1.1, m.mean(10*sec)/100, 0.3)
-}
-
 func TestLimitsAreKept(t *testing.T) {
 	m := newModel(1, 10, 10*ms, 4)
 	m.t = newTuner(Options{Limit: 20, MinLimit: 15, MaxLimit: 30}.withDefaults())
