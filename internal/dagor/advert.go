@@ -14,6 +14,8 @@
 
 package dagor
 
+import "sync/atomic"
+
 // Advert is what an instance says of itself on each reply: which calls of a service it
 // would let in. It is the whole of what travels from a server to its callers.
 type Advert struct {
@@ -28,6 +30,25 @@ type Advert struct {
 // Newer tells whether a came after b.
 func (a Advert) Newer(b Advert) bool {
 	return a.Run > b.Run || a.Run == b.Run && a.Seq > b.Seq
+}
+
+// advertised is a cursor and how often it has changed, in one word so that nobody gets two cursors with
+// one number. The number wraps after 13 years of ten changes a second, for which callers who
+// know a greater one are deaf for their time to live.
+type advertised struct{ v atomic.Uint64 }
+
+func (t *advertised) cursor() uint32 { return uint32(t.v.Load()) }
+
+func (t *advertised) load() (cursor uint32, seq uint64) {
+	v := t.v.Load()
+	return uint32(v), v >> 32
+}
+
+// set is for one caller at a time.
+func (t *advertised) set(cursor uint32) {
+	if v := t.v.Load(); uint32(v) != cursor {
+		t.v.Store((v>>32+1)<<32 | uint64(cursor))
+	}
 }
 
 // reportSample is how many priorities a Report carries.

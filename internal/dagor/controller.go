@@ -74,15 +74,14 @@ type Controller struct {
 	opts Options
 
 	// state is how many calls run, in the low half, and how many wait.
-	state  atomic.Uint64
-	limit  atomic.Uint32
-	bar    atomic.Uint32 // while the queue is full: what is not less than it is refused
-	cursor atomic.Uint32 // as advertised
-	seq    atomic.Uint64
-	window period
-	seen   counts
-	came   sample // of calls
-	shed   sample // of calls that upstreams have shed
+	state      atomic.Uint64
+	limit      atomic.Uint32
+	bar        atomic.Uint32 // while the queue is full: what is not less than it is refused
+	advertised advertised
+	window     period
+	seen       counts
+	came       sample // of calls
+	shed       sample // of calls that upstreams have shed
 
 	scheduler reading
 
@@ -103,7 +102,7 @@ func NewController(opts Options, now time.Duration) *Controller {
 	c.limit.Store(uint32(opts.Limit))
 	c.seen.resumed.Store(math.MinInt64)
 	c.bar.Store(math.MaxUint32)
-	c.cursor.Store(uint32(Open))
+	c.advertised.v.Store(uint64(Open))
 	c.window.set(opts.Window, now)
 	c.tuner = newTuner(opts)
 	c.room = c.tuner.room()
@@ -307,13 +306,8 @@ func (c *Controller) Learn(r Report) {
 
 // Advert is what it tells its upstreams.
 func (c *Controller) Advert() Advert {
-	for {
-		seq := c.seq.Load()
-		cursor := Priority(c.cursor.Load())
-		if c.seq.Load() == seq {
-			return Advert{Cursor: cursor, Seq: seq}
-		}
-	}
+	cursor, seq := c.advertised.load()
+	return Advert{Cursor: Priority(cursor), Seq: seq}
 }
 
 // State is what a Controller is at.
@@ -334,5 +328,5 @@ func (c *Controller) State() State {
 	c.mu.Lock()
 	room, stuck := c.room, c.stuck.n
 	c.mu.Unlock()
-	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Stuck: stuck, Cursor: Priority(c.cursor.Load()), Queueing: time.Duration(c.seen.queueing.Load())}
+	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Stuck: stuck, Cursor: Priority(c.advertised.cursor()), Queueing: time.Duration(c.seen.queueing.Load())}
 }

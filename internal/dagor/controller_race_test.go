@@ -242,3 +242,46 @@ func TestAMobAtASample(t *testing.T) {
 	require.EqualValues(t, 16_000, s.n.Load())
 	require.Len(t, s.since(0, nil), sampleSize)
 }
+
+// Whoever read an Advert while the cursor changed got the new one with the number of the old: of two
+// replies with one number, which are taken for the same, one was wrong.
+func TestRegression_OneCursorForEachNumber(t *testing.T) {
+	p := NewPaper(PaperOptions{Calls: 2}, 0)
+	var (
+		all  sync.WaitGroup
+		over atomic.Bool
+		seen [4]map[uint64]Priority
+	)
+	for i := range seen {
+		seen[i] = map[uint64]Priority{}
+		all.Go(func() {
+			for !over.Load() {
+				a := p.Advert()
+				if was, ok := seen[i][a.Seq]; ok && was != a.Cursor {
+					assert.Equal(t, was, a.Cursor)
+					return
+				}
+				seen[i][a.Seq] = a.Cursor
+			}
+		})
+	}
+	for n := range 5_000 {
+		p.Waited(time.Duration(n/2%2) * time.Second)
+		p.Admit(NewPriority(Level(n%7), 0), 0)
+		if n%100 == 0 {
+			runtime.Gosched()
+		}
+	}
+	over.Store(true)
+	all.Wait()
+	merged := map[uint64]Priority{}
+	for _, one := range seen {
+		for seq, cursor := range one {
+			if was, ok := merged[seq]; ok {
+				require.Equal(t, was, cursor)
+			}
+			merged[seq] = cursor
+		}
+	}
+	require.NotEmpty(t, merged)
+}

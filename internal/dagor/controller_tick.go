@@ -54,10 +54,7 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 	c.limit.Store(uint32(limit))
 	c.room = c.tuner.room()
 	c.trim(&told)
-	if cursor := c.opener.window(f, c.tuner.best, &c.came, &c.shed); cursor != Priority(c.cursor.Load()) {
-		c.cursor.Store(uint32(cursor))
-		c.seq.Add(1)
-	}
+	c.advertised.set(uint32(c.opener.window(f, c.tuner.best, &c.came, &c.shed)))
 	c.admit(now, &told)
 	return told
 }

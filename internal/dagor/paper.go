@@ -60,8 +60,7 @@ type Paper struct {
 	opts   PaperOptions
 	levels []atomic.Uint32
 
-	cursor        atomic.Uint32 // the first level that does not pass
-	seq           atomic.Uint64
+	advertised    advertised // the first level that does not pass
 	calls, passed atomic.Int64
 	queueing      queueing
 	window        period
@@ -81,7 +80,7 @@ func NewPaper(opts PaperOptions, now time.Duration) *Paper {
 	def(&opts.Beta, paperBeta)
 	def(&opts.Businesses, Businesses)
 	c := &Paper{opts: opts, lastEnd: now, levels: make([]atomic.Uint32, min(opts.Businesses, Businesses)*Users)}
-	c.cursor.Store(uint32(len(c.levels)))
+	c.advertised.v.Store(uint64(len(c.levels)))
 	c.window.set(opts.Window, now)
 	return c
 }
@@ -99,7 +98,7 @@ func (c *Paper) index(p Priority) uint32 { return min(uint32(p.Level()), uint32(
 func (c *Paper) Admit(p Priority, now time.Duration) bool {
 	i := c.index(p)
 	c.levels[i].Add(1)
-	ok := i < c.cursor.Load()
+	ok := i < c.advertised.cursor()
 	if ok {
 		c.passed.Add(1)
 	}
@@ -128,18 +127,11 @@ func (c *Paper) Learn(r Report) {
 
 // Advert is what it would tell its upstreams.
 func (c *Paper) Advert() Advert {
-	for {
-		seq := c.seq.Load()
-		cursor := c.cursor.Load()
-		if c.seq.Load() != seq {
-			continue
-		}
-		a := Advert{Cursor: NewPriority(Level(cursor), 0), Seq: seq}
-		if cursor >= uint32(len(c.levels)) {
-			a.Cursor = Open
-		}
-		return a
+	cursor, seq := c.advertised.load()
+	if cursor >= uint32(len(c.levels)) {
+		return Advert{Cursor: Open, Seq: seq}
 	}
+	return Advert{Cursor: NewPriority(Level(cursor), 0), Seq: seq}
 }
 
 // end ends the window at now.
@@ -174,8 +166,6 @@ func (c *Paper) end(now time.Duration) {
 		}
 		cursor = uint32(i) + 1
 	}
-	if c.cursor.Swap(cursor) != cursor {
-		c.seq.Add(1)
-	}
+	c.advertised.set(cursor)
 	c.window.begin(now)
 }

@@ -74,8 +74,8 @@ func TestRegression_AClockThatWasAhead(t *testing.T) {
 	require.Less(t, p.Advert().Cursor, Open)
 	c.Enter(Lowest, now+time.Hour)
 	p.Admit(Lowest, now+time.Hour)
-	p.cursor.Store(0)
-	c.cursor.Store(0)
+	p.advertised.set(0)
+	c.advertised.set(0)
 	c.opener.cursor = 0
 	load(10*sec, 1)
 	require.Equal(t, Open, c.Advert().Cursor)
