@@ -66,7 +66,8 @@ const minQueue = 4
 // So many calls run as its limit allows. Those over it wait in a queue by their importance: a
 // full queue refuses its least important call, be it the one that comes or one that waits.
 // So the calls that run are the most important ones of those that came lately, at any load,
-// without a level that has to be found first. The limit is tuned to what the service can do.
+// without a level that has to be found first. The limit is tuned to what the service can do. Calls that
+// seem never to end do not count for it, as they would shut the service for good.
 //
 // A call that needs not wait takes no lock, and neither does one that is refused because
 // the queue is full of better ones. All methods may be used from several goroutines.
@@ -267,15 +268,18 @@ func (c *Controller) Leave(now, ran time.Duration) Decided {
 		// What never entered has no place to give back: one too few would be taken for
 		// as many as can be.
 		if s == 0 || c.state.CompareAndSwap(s, s-oneRuns) {
+			c.seen.fewest.note(s - min(s, oneRuns))
 			return Decided{}
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var told Decided
-	for s := c.state.Load(); s&running > 0 && !c.state.CompareAndSwap(s, s-oneRuns); {
+	s := c.state.Load()
+	for s&running > 0 && !c.state.CompareAndSwap(s, s-oneRuns) {
 		s = c.state.Load()
 	}
+	c.seen.fewest.note(s&running - min(s&running, oneRuns))
 	c.admit(now, &told)
 	return told
 }

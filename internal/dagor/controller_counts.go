@@ -30,6 +30,7 @@ type counts struct {
 	// suspended, no latency is learnt.
 	lateDone, lateRan atomic.Int64
 	resumed           atomic.Int64 // when that time ended
+	fewest            least        // ran at once, as calls left
 }
 
 // left counts a call that has run for so long.

@@ -16,6 +16,7 @@ package dagor
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -94,16 +95,21 @@ func (s *slots) run(d time.Duration, load float64) float64 {
 	between := time.Duration(float64(s.service) / float64(len(s.free)) / load)
 	s.admitted = 0
 	for next, until := s.now+between, s.now+d; s.now < until; next += between {
-		for len(s.runs) > 0 && s.runs[0].at <= next {
-			e := s.runs[0]
-			s.runs = s.runs[1:]
-			s.now = max(s.now, e.at)
-			s.tell(s.c.Leave(s.now, s.now-e.began))
-		}
-		s.now = next
+		s.until(next)
 		s.enter()
 	}
 	return float64(s.admitted) * s.service.Seconds() / float64(len(s.free)) / d.Seconds()
+}
+
+// until has calls end until then.
+func (s *slots) until(then time.Duration) {
+	for len(s.runs) > 0 && s.runs[0].at <= then {
+		e := s.runs[0]
+		s.runs = s.runs[1:]
+		s.now = max(s.now, e.at)
+		s.tell(s.c.Leave(s.now, s.now-e.began))
+	}
+	s.now = max(s.now, then)
 }
 
 // suspend is time in which nothing runs.
@@ -178,7 +184,7 @@ func TestRegression_CallsThatNeverEnd(t *testing.T) {
 			s := newSlots(Options{}, 10, 40*ms)
 			s.run(20*sec, load)
 			s.hang = n
-			s.run(5*time.Minute, load)
+			s.run(8*time.Minute, load)
 			done := s.run(30*sec, load)
 			require.GreaterOrEqual(t, done, 0.85*min(1, load), "%d at %v", n, load)
 			require.LessOrEqual(t, s.c.State().Limit, 20+n)
@@ -225,6 +231,28 @@ func TestSlowCallsAreNotStuck(t *testing.T) {
 				for range 7 {
 					s.run(10*sec, load)
 					require.Zero(t, s.c.stuck.n, "%d slots of %v at %v", n, service, load)
+				}
+			}
+		}
+	}
+}
+
+// Calls that come in bursts seem to hold their places for longer than they do where all windows
+// end within them.
+func TestBurstsAreNotStuck(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(22, 1))
+	for _, burst := range []int{5, 20, 60} {
+		for _, service := range []time.Duration{5 * ms, 40 * ms, 150 * ms} {
+			for _, every := range []time.Duration{100 * ms, 130 * ms, sec} {
+				s := newSlots(Options{}, 10, service)
+				for n := range int(3 * time.Minute / every) {
+					at := time.Duration(n)*every + time.Duration(rnd.IntN(int(ms)))
+					for range burst {
+						at += time.Duration(rnd.IntN(int(100 * time.Microsecond)))
+						s.until(at)
+						s.enter()
+					}
+					require.Zero(t, s.c.stuck.n, "%d of %v each %v", burst, service, every)
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 	delay := c.scheduler.take(f.took, c.opts.Window)
 	c.seen.queueing.Store(int64(f.queueing() + max(0, delay)))
 	limit := c.tuner.window(f, delay)
-	if stuck := c.stuck.window(f, int(c.state.Load()&running)); !c.opts.Fixed {
+	if stuck := c.stuck.window(f, int(c.state.Load()&running), &c.seen.fewest); !c.opts.Fixed {
 		limit = min(limit+stuck, c.opts.MaxLimit)
 	}
 	c.limit.Store(uint32(limit))

@@ -16,6 +16,7 @@ package dagor
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,11 +33,13 @@ const (
 )
 
 // stuck finds out how many places are held by calls that do not end. They are of no use, and
-// would shut the service for good when they hold all: the limit is of the others.
+// would shut the service for good when they hold all: the limit is of the others, after a minute or
+// two.
 //
 // The calls that end in a time have run, together, for as long as places were held in it, but
 // for what the calls that run now have run so far. Over many latencies that is next to nothing
-// if all of them end.
+// if all of them end. How many ran at the end of each window tells how many places were held, and
+// those that are stuck are never more than the fewest calls that ran at once.
 type stuck struct {
 	n    int
 	took time.Duration // of this look
@@ -46,11 +49,12 @@ type stuck struct {
 	age  float64 // seconds that those that are stuck have run for
 }
 
-// window takes what was seen in a window, and how many calls run at its end, and returns
-// how many are stuck.
-func (s *stuck) window(f figures, running int) int {
+// window takes what was seen in a window, how many calls run at its end, and how few ran since the
+// look began, and returns how many are stuck.
+func (s *stuck) window(f figures, running int, fewest *least) int {
+	fewest.note(uint64(running))
 	if f.took > tunerGap {
-		s.look()
+		s.look(fewest, running)
 		return s.n
 	}
 	took, ran := f.took.Seconds(), (f.ran + f.lateRan).Seconds()
@@ -68,11 +72,24 @@ func (s *stuck) window(f figures, running int) int {
 	if n < stuckShare*s.held/s.took.Seconds() {
 		n = 0
 	}
-	s.n = min(int(math.Round(n)), running)
+	// Where calls come in bursts, in which windows end, most places seem to be held all the time.
+	s.n = min(int(math.Round(n)), int(fewest.n.Load()))
 	s.age = max(0, s.held-s.ran)
-	s.look()
+	s.look(fewest, running)
 	return s.n
 }
 
 // look begins another look.
-func (s *stuck) look() { s.took, s.held, s.ran, s.done = 0, 0, 0, 0 }
+func (s *stuck) look(fewest *least, running int) {
+	s.took, s.held, s.ran, s.done = 0, 0, 0, 0
+	fewest.n.Store(uint64(running))
+}
+
+// least is the least number that was noted.
+type least struct{ n atomic.Uint64 }
+
+func (l *least) note(n uint64) {
+	for was := l.n.Load(); n < was && !l.n.CompareAndSwap(was, n); {
+		was = l.n.Load()
+	}
+}
