@@ -199,6 +199,17 @@ func TestRegression_CallsThatNeverEnd(t *testing.T) {
 	}
 }
 
+// Where calls are rare all windows are long, and those that never end shut the service for good, too.
+func TestRegression_RareCallsThatNeverEnd(t *testing.T) {
+	s := newSlots(Options{Limit: 4}, 10, 40*ms)
+	s.hang = 4
+	for range 100 {
+		s.run(15*sec, 40*ms.Seconds()/15/10)
+	}
+	require.Len(t, s.hung, 4)
+	require.GreaterOrEqual(t, s.admitted, 1)
+}
+
 // One of a hundred calls never ends: there are more of them all the time, up to what is allowed.
 func TestCallsThatNeverEndUpToTheLimit(t *testing.T) {
 	s := newSlots(Options{MaxLimit: 100}, 10, 40*ms)

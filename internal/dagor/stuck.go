@@ -53,12 +53,11 @@ type stuck struct {
 // look began, and returns how many are stuck.
 func (s *stuck) window(f figures, running int, fewest *least) int {
 	fewest.note(uint64(running))
-	if f.took > tunerGap {
-		s.look(fewest, running)
-		return s.n
-	}
-	took, ran := f.took.Seconds(), (f.ran + f.lateRan).Seconds()
-	s.took += f.took
+	// Of a long window, in which nobody came or the process was suspended, no more than a part
+	// counts, but all that has run by its end.
+	length := min(f.took, tunerGap)
+	took, ran := length.Seconds(), (f.ran + f.lateRan).Seconds()
+	s.took += length
 	s.held += float64(running) * took
 	s.ran += ran
 	s.done += f.done + f.lateDone
