@@ -180,7 +180,7 @@ func TestCallsOfAnyLength(t *testing.T) {
 // lowered to as many: nothing was done any more.
 func TestRegression_CallsThatNeverEnd(t *testing.T) {
 	for _, load := range []float64{0.5, 0.9, 2} {
-		for _, n := range []int{3, 5, 8, 12, 16, 30} {
+		for _, n := range []int{3, 8, 16, 30} {
 			s := newSlots(Options{}, 10, 40*ms)
 			s.run(20*sec, load)
 			s.hang = n
@@ -228,8 +228,8 @@ func TestCallsThatNeverEndUpToTheLimit(t *testing.T) {
 // Slow calls are no calls that never end.
 func TestSlowCallsAreNotStuck(t *testing.T) {
 	for _, service := range []time.Duration{ms, 40 * ms, sec, 5 * sec, 20 * sec} {
-		for _, n := range []int{1, 10, 100} {
-			if float64(n)/service.Seconds() > 1000 {
+		for _, n := range []int{1, 10, 40} {
+			if float64(n)/service.Seconds() > 300 {
 				continue
 			}
 			for _, load := range []float64{0.3, 0.9, 2} {
@@ -253,7 +253,7 @@ func TestSlowCallsAreNotStuck(t *testing.T) {
 func TestBurstsAreNotStuck(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(22, 1))
 	for _, burst := range []int{5, 20, 60} {
-		for _, service := range []time.Duration{5 * ms, 40 * ms, 150 * ms} {
+		for _, service := range []time.Duration{5 * ms, 150 * ms} {
 			for _, every := range []time.Duration{100 * ms, 130 * ms, sec} {
 				s := newSlots(Options{}, 10, service)
 				for n := range int(3 * time.Minute / every) {

@@ -246,11 +246,11 @@ func TestAMobAtASample(t *testing.T) {
 // Whoever read an Advert while the cursor changed got the new one with the number of the old: of two
 // replies with one number, which are taken for the same, one was wrong.
 func TestRegression_OneCursorForEachNumber(t *testing.T) {
-	p := NewPaper(PaperOptions{Calls: 2}, 0)
+	p := NewPaper(PaperOptions{Calls: 2, Businesses: 1}, 0)
 	var (
 		all  sync.WaitGroup
 		over atomic.Bool
-		seen [4]map[uint64]Priority
+		seen [2]map[uint64]Priority
 	)
 	for i := range seen {
 		seen[i] = map[uint64]Priority{}
@@ -262,13 +262,14 @@ func TestRegression_OneCursorForEachNumber(t *testing.T) {
 					return
 				}
 				seen[i][a.Seq] = a.Cursor
+				runtime.Gosched()
 			}
 		})
 	}
-	for n := range 5_000 {
+	for n := range 20_000 {
 		p.Waited(time.Duration(n/2%2) * time.Second)
 		p.Admit(NewPriority(Level(n%7), 0), 0)
-		if n%100 == 0 {
+		if n%10 == 0 {
 			runtime.Gosched()
 		}
 	}
