@@ -14,6 +14,8 @@
 
 package dagor
 
+import "sync/atomic"
+
 // Advert is what an instance says of itself on each reply: which calls of a service it
 // would let in. It is the whole of what travels from a server to its callers.
 type Advert struct {
@@ -30,6 +32,25 @@ func (a Advert) Newer(b Advert) bool {
 	return a.Run > b.Run || a.Run == b.Run && a.Seq > b.Seq
 }
 
+// advertised is a cursor and how often it has changed, in one word so that nobody gets two cursors with
+// one number. The number wraps after 13 years of ten changes a second, for which callers who
+// know a greater one are deaf for their time to live.
+type advertised struct{ v atomic.Uint64 }
+
+func (t *advertised) cursor() uint32 { return uint32(t.v.Load()) }
+
+func (t *advertised) load() (cursor uint32, seq uint64) {
+	v := t.v.Load()
+	return uint32(v), v >> 32
+}
+
+// set is for one caller at a time.
+func (t *advertised) set(cursor uint32) {
+	if v := t.v.Load(); uint32(v) != cursor {
+		t.v.Store((v>>32+1)<<32 | uint64(cursor))
+	}
+}
+
 // reportSample is how many priorities a Report carries.
 const reportSample = 8
 
@@ -44,4 +65,20 @@ type Report struct {
 	// there; the first N count.
 	Sample [reportSample]Priority
 	N      uint8
+}
+
+// reportMost bounds what one Report counts for, as it is what a peer says: nobody sheds as much
+// before a call passes.
+const reportMost = 1 << 20
+
+// parts gives each of the sample the calls that it stands for.
+func (r *Report) parts(f func(p Priority, calls uint32)) {
+	n := uint32(min(r.N, reportSample))
+	left := min(r.Shed, reportMost)
+	for i := range n {
+		part := left / (n - i)
+		if left -= part; part > 0 {
+			f(min(r.Sample[i], Lowest), part)
+		}
+	}
 }

@@ -25,7 +25,8 @@ import (
 type Options struct {
 	// Limit is how many calls may run at once at the start, 1 to MaxLimit, 16 by default: from a
 	// single one it takes minutes to find out that calls of seconds could be many. MinLimit and
-	// MaxLimit bound what it is tuned to, 1 and 65536 by default.
+	// MaxLimit bound what it is tuned to, 1 and 65536 by default. Places of calls that seem not to
+	// end come on top, but for MaxLimit.
 	Limit, MinLimit, MaxLimit int
 	// Fixed leaves the limit at Limit.
 	Fixed bool
@@ -65,7 +66,8 @@ const minQueue = 4
 // So many calls run as its limit allows. Those over it wait in a queue by their importance: a
 // full queue refuses its least important call, be it the one that comes or one that waits.
 // So the calls that run are the most important ones of those that came lately, at any load,
-// without a level that has to be found first. The limit is tuned to what the service can do.
+// without a level that has to be found first. The limit is tuned to what the service can do. Calls that
+// seem never to end do not count for it, as they would shut the service for good.
 //
 // A call that needs not wait takes no lock, and neither does one that is refused because
 // the queue is full of better ones. All methods may be used from several goroutines.
@@ -73,24 +75,25 @@ type Controller struct {
 	opts Options
 
 	// state is how many calls run, in the low half, and how many wait.
-	state  atomic.Uint64
-	limit  atomic.Uint32
-	bar    atomic.Uint32 // while the queue is full: what is not less than it is refused
-	cursor atomic.Uint32 // as advertised
-	seq    atomic.Uint64
-	ends   atomic.Int64 // when the window does
-	seen   counts
-	came   sample // of calls
-	shed   sample // of calls that upstreams have shed
+	state      atomic.Uint64
+	limit      atomic.Uint32
+	bar        atomic.Uint32 // while the queue is full: what is not less than it is refused
+	advertised advertised
+	window     period
+	seen       counts
+	came       sample // of calls
+	shed       sample // of calls that upstreams have shed
+
+	scheduler reading
 
 	mu       sync.Mutex
 	line     line
 	room     int
 	tuner    tuner
+	stuck    stuck
 	opener   opener
 	lastSeen figures
 	lastEnd  time.Duration
-	unheard  int // windows without a word of the scheduler
 }
 
 // NewController makes one whose first window begins at now.
@@ -98,21 +101,14 @@ func NewController(opts Options, now time.Duration) *Controller {
 	opts = opts.withDefaults()
 	c := &Controller{opts: opts, lastEnd: now}
 	c.limit.Store(uint32(opts.Limit))
+	c.seen.resumed.Store(math.MinInt64)
 	c.bar.Store(math.MaxUint32)
-	c.cursor.Store(uint32(Open))
-	c.ends.Store(int64(later(now, opts.Window)))
+	c.advertised.v.Store(uint64(Open))
+	c.window.set(opts.Window, now)
 	c.tuner = newTuner(opts)
 	c.room = c.tuner.room()
 	c.opener = newOpener()
 	return c
-}
-
-// later is d after now, or the end of all time.
-func later(now, d time.Duration) time.Duration {
-	if now > math.MaxInt64-d {
-		return math.MaxInt64
-	}
-	return now + d
 }
 
 const (
@@ -128,7 +124,7 @@ func (c *Controller) Enter(p Priority, now time.Duration) (Verdict, Decided) {
 	p = min(p, Lowest) // what is less important than all is so by somebody's mistake
 	c.came.add(p, 1)
 	var told Decided
-	if int64(now) >= c.ends.Load() {
+	if c.window.over(now) {
 		told = c.tick(now)
 	}
 	if c.enter() {
@@ -175,7 +171,7 @@ func (c *Controller) wait(p Priority, now time.Duration, w *Waiter) (v Verdict, 
 		c.seen.refused.Add(1)
 		return Expired, told
 	}
-	*w = Waiter{Until: until, Owner: w.Owner, of: c, priority: p, arrived: now}
+	w.Verdict, w.Until, w.of, w.priority, w.arrived = Waits, until, c, p, now
 	if c.line.len() >= c.room {
 		c.expire(now, &told)
 	}
@@ -253,15 +249,17 @@ func (c *Controller) admit(now time.Duration, told *Decided) {
 			continue
 		}
 		c.line.remove(w)
+		w.Since = now
 		c.seen.waited(w.Waited(now))
 		told.add(w, Admitted)
 	}
 	c.full()
 }
 
-// Leave ends a call at now that was admitted and has run for so long. Its place goes to one that waits.
+// Leave ends a call at now that was admitted and has run for so long since then. Its place goes to
+// one that waits.
 func (c *Controller) Leave(now, ran time.Duration) Decided {
-	c.seen.left(ran)
+	c.seen.left(now, ran)
 	for {
 		s := c.state.Load()
 		if s >= oneWaits {
@@ -270,15 +268,18 @@ func (c *Controller) Leave(now, ran time.Duration) Decided {
 		// What never entered has no place to give back: one too few would be taken for
 		// as many as can be.
 		if s == 0 || c.state.CompareAndSwap(s, s-oneRuns) {
+			c.seen.fewest.note(s - min(s, oneRuns))
 			return Decided{}
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var told Decided
-	for s := c.state.Load(); s&running > 0 && !c.state.CompareAndSwap(s, s-oneRuns); {
+	s := c.state.Load()
+	for s&running > 0 && !c.state.CompareAndSwap(s, s-oneRuns) {
 		s = c.state.Load()
 	}
+	c.seen.fewest.note(s&running - min(s&running, oneRuns))
 	c.admit(now, &told)
 	return told
 }
@@ -298,37 +299,28 @@ func (c *Controller) Expire(w *Waiter) bool {
 	return true
 }
 
-// Learn counts what an upstream has shed.
+// Learn counts what an upstream has shed. A Report without a sample is not counted: of calls whose
+// priorities are not known it would be those that come that are too many.
 func (c *Controller) Learn(r Report) {
-	if r.Shed == 0 {
-		return
-	}
-	c.seen.shed.Add(int64(r.Shed))
-	n := uint32(min(r.N, reportSample))
-	left := r.Shed
-	for i := range n {
-		part := left / (n - i)
-		left -= part
-		c.shed.add(min(r.Sample[i], Lowest), part)
-	}
+	r.parts(func(p Priority, calls uint32) {
+		c.seen.shed.Add(int64(calls))
+		c.shed.add(p, calls)
+	})
 }
 
 // Advert is what it tells its upstreams.
 func (c *Controller) Advert() Advert {
-	for {
-		seq := c.seq.Load()
-		cursor := Priority(c.cursor.Load())
-		if c.seq.Load() == seq {
-			return Advert{Cursor: cursor, Seq: seq}
-		}
-	}
+	cursor, seq := c.advertised.load()
+	return Advert{Cursor: Priority(cursor), Seq: seq}
 }
 
 // State is what a Controller is at.
 type State struct {
 	Running, Waiting int
 	Limit, Room      int
-	Cursor           Priority
+	// Stuck is how many of those that run seem not to end. The limit is higher by as many.
+	Stuck  int
+	Cursor Priority
 	// Queueing is how long calls waited in the mean in the last window, the scheduler's latency
 	// included where that is told.
 	Queueing time.Duration
@@ -338,7 +330,7 @@ type State struct {
 func (c *Controller) State() State {
 	s := c.state.Load()
 	c.mu.Lock()
-	room := c.room
+	room, stuck := c.room, c.stuck.n
 	c.mu.Unlock()
-	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Cursor: Priority(c.cursor.Load()), Queueing: time.Duration(c.seen.queueing.Load())}
+	return State{Running: int(s & running), Waiting: int(s >> 32), Limit: int(c.limit.Load()), Room: room, Stuck: stuck, Cursor: Priority(c.advertised.cursor()), Queueing: time.Duration(c.seen.queueing.Load())}
 }

@@ -26,11 +26,21 @@ type counts struct {
 	done, ran           atomic.Int64
 	waitSum             atomic.Int64
 	queueing            atomic.Int64 // in the last window
-	delay               atomic.Int64 // of the scheduler, + 1; 0: not known
-	heard               atomic.Bool  // since the last window
+	// Of calls that ran for very long, or from before a time in which the process may have been
+	// suspended, no latency is learnt.
+	lateDone, lateRan atomic.Int64
+	resumed           atomic.Int64 // when that time ended
+	fewest            least        // ran at once, as calls left
 }
 
-func (c *counts) left(ran time.Duration) {
+// left counts a call that has run for so long.
+func (c *counts) left(now, ran time.Duration) {
+	ran = max(0, ran)
+	if ran > tunerWaits || int64(now-ran) < c.resumed.Load() {
+		c.lateDone.Add(1)
+		c.lateRan.Add(int64(ran))
+		return
+	}
 	c.done.Add(1)
 	c.ran.Add(int64(ran))
 }
@@ -43,13 +53,17 @@ type figures struct {
 	came, held, refused, shed, done int64
 	ran                             time.Duration
 	waitSum                         time.Duration
+	// Of calls that are not among those done, as their time says nothing.
+	lateDone int64
+	lateRan  time.Duration
 }
 
 func (c *counts) figures() figures {
 	return figures{
 		held: c.held.Load(), refused: c.refused.Load(), shed: c.shed.Load(),
 		done: c.done.Load(), ran: time.Duration(c.ran.Load()),
-		waitSum: time.Duration(c.waitSum.Load()),
+		waitSum:  time.Duration(c.waitSum.Load()),
+		lateDone: c.lateDone.Load(), lateRan: time.Duration(c.lateRan.Load()),
 	}
 }
 
@@ -61,6 +75,8 @@ func (f figures) since(g figures) figures {
 	f.done -= g.done
 	f.ran -= g.ran
 	f.waitSum -= g.waitSum
+	f.lateDone -= g.lateDone
+	f.lateRan -= g.lateRan
 	return f
 }
 
@@ -68,6 +84,7 @@ func (f figures) plus(g figures) figures {
 	return figures{
 		took: f.took + g.took, came: f.came + g.came, held: f.held + g.held, refused: f.refused + g.refused, shed: f.shed + g.shed,
 		done: f.done + g.done, ran: f.ran + g.ran, waitSum: f.waitSum + g.waitSum,
+		lateDone: f.lateDone + g.lateDone, lateRan: f.lateRan + g.lateRan,
 	}
 }
 

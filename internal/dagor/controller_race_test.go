@@ -242,3 +242,35 @@ func TestAMobAtASample(t *testing.T) {
 	require.EqualValues(t, 16_000, s.n.Load())
 	require.Len(t, s.since(0, nil), sampleSize)
 }
+
+// Whoever read an Advert while the cursor changed got the new one with the number of the old: of two
+// replies with one number, which are taken for the same, one was wrong.
+func TestRegression_OneCursorForEachNumber(t *testing.T) {
+	var (
+		a    advertised
+		all  sync.WaitGroup
+		over atomic.Bool
+	)
+	for range 3 {
+		all.Go(func() {
+			lastCursor, lastSeq := a.load()
+			for !over.Load() {
+				cursor, seq := a.load()
+				if seq == lastSeq && cursor != lastCursor || seq < lastSeq {
+					assert.Equal(t, lastCursor, cursor, "%d after %d", seq, lastSeq)
+					return
+				}
+				lastCursor, lastSeq = cursor, seq
+			}
+		})
+	}
+	const changes = 2_000_000
+	for n := range changes {
+		a.set(uint32(n % 7)) // the first is none
+	}
+	over.Store(true)
+	all.Wait()
+	cursor, seq := a.load()
+	require.EqualValues(t, (changes-1)%7, cursor)
+	require.EqualValues(t, changes-1, seq)
+}

@@ -41,11 +41,9 @@ func TestASchedulerThatIsHeardNoMore(t *testing.T) {
 	}
 	windows(60, func() { c.Scheduler(time.Second) })
 	assert.Equal(t, 2, c.State().Limit)
-	windows(delayWindows/2, nil)
+	windows(believedWindows/2, nil)
 	assert.Equal(t, 2, c.State().Limit, "it is believed for a while")
 	windows(200, nil)
 	assert.Greater(t, c.State().Limit, 2)
-	assert.Negative(t, c.delay())
-	windows(2, func() { c.Scheduler(0) })
-	assert.Zero(t, c.delay())
+	assert.Greater(t, c.scheduler.unheard, time.Duration(0))
 }

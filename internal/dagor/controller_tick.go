@@ -16,28 +16,11 @@ package dagor
 
 import "time"
 
-// delayWindows is for how many windows it is believed what Scheduler told: one who tells no
-// more must not hold the limit down.
-const delayWindows = 20
-
 // Scheduler tells how late the scheduler lately ran what could run, in the mean or at a
 // high percentile: /sched/latencies of runtime/metrics, say. A handler that needs a CPU
 // waits there, where a filter does not see it. It is to be told again at least every 20
-// windows.
-func (c *Controller) Scheduler(delay time.Duration) {
-	c.seen.delay.Store(int64(max(0, delay)) + 1)
-	c.seen.heard.Store(true)
-}
-
-// delay is what Scheduler told last, negative when nothing was lately. It is asked once a window.
-func (c *Controller) delay() time.Duration {
-	if c.seen.heard.Swap(false) {
-		c.unheard = 0
-	} else if c.unheard++; c.unheard > delayWindows {
-		return -1
-	}
-	return time.Duration(c.seen.delay.Load() - 1)
-}
+// windows, as it is believed for no longer.
+func (c *Controller) Scheduler(delay time.Duration) { c.scheduler.tell(delay) }
 
 // tick ends a window at now, if none else does, and returns those whom a new limit lets run.
 func (c *Controller) tick(now time.Duration) (told Decided) {
@@ -45,7 +28,7 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 		return told // Whoever holds it may be about to; the next call comes by here, too.
 	}
 	defer c.mu.Unlock()
-	if int64(now) < c.ends.Load() {
+	if !c.window.over(now) {
 		return told
 	}
 	seen := c.seen.figures()
@@ -53,18 +36,25 @@ func (c *Controller) tick(now time.Duration) (told Decided) {
 	f := seen.since(c.lastSeen)
 	f.took = now - c.lastEnd
 	c.lastSeen, c.lastEnd = seen, now
-	c.ends.Store(int64(later(now, c.opts.Window)))
+	c.window.begin(now)
+	if f.took < 0 { // the clock was ahead, and what was seen is of no known time
+		c.seen.resumed.Store(int64(now))
+		return told
+	}
 
-	delay := c.delay()
+	if f.took > tunerGap {
+		c.seen.resumed.Store(int64(now))
+	}
+	delay := c.scheduler.take(f.took, c.opts.Window)
 	c.seen.queueing.Store(int64(f.queueing() + max(0, delay)))
 	limit := c.tuner.window(f, delay)
+	if stuck := c.stuck.window(f, int(c.state.Load()&running), &c.seen.fewest); !c.opts.Fixed {
+		limit = min(limit+stuck, c.opts.MaxLimit)
+	}
 	c.limit.Store(uint32(limit))
 	c.room = c.tuner.room()
 	c.trim(&told)
-	if cursor := c.opener.window(f, c.tuner.best, &c.came, &c.shed); cursor != Priority(c.cursor.Load()) {
-		c.cursor.Store(uint32(cursor))
-		c.seq.Add(1)
-	}
+	c.advertised.set(uint32(c.opener.window(f, c.tuner.best, &c.came, &c.shed)))
 	c.admit(now, &told)
 	return told
 }

@@ -167,13 +167,25 @@ func TestReportsOfAnyKind(t *testing.T) {
 	}
 }
 
-// Reports without a sample, of calls that were shed in the moment when it was taken, count.
-func TestReportsWithoutASample(t *testing.T) {
-	c := NewController(Options{}, 0)
-	c.Learn(Report{Shed: 7})
-	c.Learn(Report{N: 8})
-	require.EqualValues(t, 7, c.seen.shed.Load())
-	require.Zero(t, c.shed.n.Load(), "nothing that says nothing takes the place of what does")
+// A Report without a sample had those be too many that came: one of a thousand calls shut a service
+// that was calm, but for the most important, and it opened in a second and a half.
+func TestRegression_ReportsWithoutASample(t *testing.T) {
+	s := newSlots(Options{}, 10, 40*ms)
+	s.run(20*sec, 2)
+	s.run(20*sec, 0.5)
+	require.Equal(t, Open, s.c.Advert().Cursor)
+	for range 50 {
+		s.c.Learn(Report{Shed: 1000})
+		s.c.Learn(Report{N: 8})
+		s.run(100*ms, 0.5)
+		require.Equal(t, Open, s.c.Advert().Cursor)
+	}
+	s.c.Learn(Report{Shed: math.MaxUint32, N: 3})
+	require.EqualValues(t, reportMost, s.c.seen.shed.Load(), "and none counts for more")
+	require.EqualValues(t, 3, s.c.shed.n.Load())
+	s.c.Learn(Report{Shed: 2, N: 3})
+	require.EqualValues(t, reportMost+2, s.c.seen.shed.Load())
+	require.EqualValues(t, 5, s.c.shed.n.Load(), "nothing that says nothing takes the place of what does")
 }
 
 // Seq tells the later of two Adverts, and there is a new one for each change.

@@ -22,10 +22,14 @@ const (
 	folding = 0xa0761d6478bd642f
 )
 
+// hashEnd is how many bytes of each end of a long text count, a multiple of 8.
+const hashEnd = 512
+
 // hashText is a hash that is the same in every process and release: instances agree on
 // levels without talking. It takes eight bytes at a time, as ids of traces are long and
 // FNV-1a waits for a multiplication at each byte. Who may choose a text can choose its
-// hash: it is no defence against somebody who makes up ids.
+// hash: it is no defence against somebody who makes up ids. Of a long text its length and its two
+// ends count, as it may come from outside and be of megabytes.
 func hashText(s string) uint64 {
 	h := uint64(len(s)) * golden
 	if len(s) < 8 {
@@ -36,6 +40,12 @@ func hashText(s string) uint64 {
 		return mix(fold(h ^ last))
 	}
 	rest := s
+	if len(s) > 2*hashEnd {
+		for rest = s[:hashEnd]; len(rest) > 0; rest = rest[8:] {
+			h = fold(h^word(rest)) + golden
+		}
+		rest = s[len(s)-hashEnd:]
+	}
 	for ; len(rest) > 8; rest = rest[8:] {
 		h = fold(h^word(rest)) + golden // what is folded to 0 must not stay there
 	}

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -84,6 +85,31 @@ func TestLabels(t *testing.T) {
 	assert.EqualValues(t, 1, l.Unlabelled(dagor.Task{}, day).Level().Business())
 	assert.EqualValues(t, 255, l.Entry(checkout, dagor.Task{}, day).Level().Business())
 	assert.Equal(t, dagor.LabelStats{Unknown: 2, Unlabelled: 2}, l.Stats(), "what was counted stays")
+}
+
+// Of an id of megabytes, which somebody outside may send with each call, all was hashed: that takes
+// a millisecond. Its ends and its length tell such ids apart.
+func TestRegression_LongIDs(t *testing.T) {
+	long := []byte(strings.Repeat("x", 8<<20))
+	l := labeller(t, dagor.Labels{})
+	of := func(id []byte) dagor.Priority { return l.Unlabelled(dagor.Task{Trace: string(id)}, day) }
+	want := of(long)
+	for _, at := range []int{0, 7, 8, 511, len(long) - 512, len(long) - 9, len(long) - 8, len(long) - 1} {
+		long[at]++
+		assert.NotEqual(t, want, of(long), "%d", at)
+		long[at]--
+	}
+	assert.NotEqual(t, want, of(long[1:]))
+	long[4<<20]++
+	assert.Equal(t, want, of(long))
+
+	short := long[:1024]
+	want = of(short)
+	for i := range short {
+		short[i]++
+		assert.NotEqual(t, want, of(short), "%d", i)
+		short[i]--
+	}
 }
 
 // Each call of a task gets the same priority, from whichever instance, as long as the

@@ -34,6 +34,9 @@ const (
 	// and tunerRated those of a rate.
 	tunerFew, tunerRated = 30, 10
 	tunerWaits           = time.Minute
+	// tunerGap is the length of a window that says nothing: nobody came for so long, or the whole
+	// process was suspended, and what ran seems to have taken as long.
+	tunerGap = 10 * time.Second
 	// tunerStep is the time between two looks at the limit.
 	tunerStep = time.Second
 	// Trials come this often at first, and this often in the end.
@@ -68,6 +71,8 @@ const (
 	tunerJump = 2.0
 	// tunerWhole is the part of a call that the limit is moved by a whole one for.
 	tunerWhole = 0.75
+	// tunerRests are the looks at most between two that try two calls in place of one.
+	tunerRests = 30
 	// tunerErrors are the standard errors of a rate that make a difference more than chance.
 	tunerErrors = 2.5
 )
@@ -95,6 +100,8 @@ type tuner struct {
 	held   int           // the limit during a trial
 	drain  time.Duration // what is left until a new limit shows
 	late   time.Duration // the scheduler, in the last window
+	quiet  int           // the limit before a late scheduler lowered it, though calls did not wait for it
+	rising bool          // back to that
 	run    figures       // since the last look
 	rated  figures       // since the last look at the rate
 	trial  figures
@@ -108,6 +115,9 @@ type tuner struct {
 	deep    bool
 	slow    int // looks in a row that were
 	growing int // looks in a row that found no waiting
+	// One call more than one is twice as many, and that would be tried in vain at every second look.
+	grew         bool // from one, at the last look
+	rest, longer int  // for so many looks it does not, and did not the last time
 }
 
 func newTuner(opts Options) tuner {
@@ -137,6 +147,11 @@ func (t *tuner) window(f figures, delay time.Duration) int {
 		return t.limit
 	}
 	t.since += f.took
+	if f.took > tunerGap {
+		t.late = 0
+		t.begin(0)
+		return t.limit
+	}
 	// What is late in one window is so by chance.
 	late := min(delay, t.late)
 	t.late = delay
@@ -145,6 +160,8 @@ func (t *tuner) window(f figures, delay time.Duration) int {
 		t.drain -= f.took
 	case late > t.opts.Delay && f.done > 0:
 		t.lower(f, late)
+	case t.quiet > 0 && t.phase == tunerRuns && delay <= t.opts.Delay/2:
+		t.raise(f)
 	case t.phase == tunerRuns:
 		t.runs(f, delay)
 	default:
@@ -181,7 +198,11 @@ func (t *tuner) rate(f figures) {
 func (t *tuner) lower(f figures, delay time.Duration) {
 	n := float64(t.limit)
 	if !f.pressed() {
+		t.quiet = max(t.quiet, t.limit)
 		n = min(n, f.running())
+	}
+	if t.rising {
+		t.quiet, t.rising = 0, false
 	}
 	if t.phase == tunerDown {
 		n = min(n, float64(t.held))
@@ -190,6 +211,16 @@ func (t *tuner) lower(f figures, delay time.Duration) {
 	t.limit = t.bound(max(tunerLowest*n, min(useful, tunerLower*n)))
 	t.begin(f.latency())
 	t.sure, t.growing = 0, 0
+}
+
+// raise takes back what lower did while there was little to do, by and by: others had the CPU, or
+// else it is late again at once.
+func (t *tuner) raise(f figures) {
+	t.limit, t.rising = max(t.limit, min(2*t.limit, t.quiet)), true
+	if t.limit >= t.quiet {
+		t.quiet, t.rising = 0, false
+	}
+	t.begin(f.latency())
 }
 
 // begin goes back to work with a new limit, at a latency.
@@ -210,7 +241,7 @@ func (t *tuner) runs(f figures, delay time.Duration) {
 		return
 	}
 	latency := t.run.latency()
-	if t.usual > 0 && latency > tunerSlow*t.usual && t.run.pressed() {
+	if t.usual > 0 && latency > tunerSlow*t.usual && !t.grew && t.run.pressed() {
 		t.slow++
 		switch {
 		case delay >= t.opts.Delay/4: // the service is busy
@@ -303,14 +334,15 @@ func (t *tuner) due() bool {
 func (t *tuner) steer(run figures, latency float64) {
 	was := float64(t.limit)
 	// A latency differs by chance by its standard error, or some such.
-	if chance := tunerChance / math.Sqrt(float64(run.done)); latency > (tunerQuiet+chance)*t.alone {
-		t.growing = 0
-	} else {
-		t.growing++
-	}
+	chance := tunerChance / math.Sqrt(float64(run.done))
+	t.grown(latency <= (tunerQuiet+chance)*t.alone)
 	target := t.target(run)
 	switch {
+	case t.growing > 1 && t.rest > 0 && t.limit == 1:
+		t.rest--
+		target = was
 	case t.growing > 1:
+		t.grew = t.limit == 1
 		target = max(target, was+1, was*(1+tunerSpare*float64(min(t.growing, 4))))
 	case target < was:
 		target = t.halfway(target)
@@ -319,6 +351,23 @@ func (t *tuner) steer(run figures, latency float64) {
 	if math.Abs(float64(t.limit)-was) > tunerSpare*was {
 		t.settle(latency)
 	}
+}
+
+// grown takes whether calls waited for each other at the last look.
+func (t *tuner) grown(quiet bool) {
+	if quiet {
+		t.growing++
+	} else {
+		t.growing = 0
+	}
+	switch {
+	case t.grew && quiet:
+		t.longer = 0
+	case t.grew:
+		t.longer = min(2*t.longer+2, tunerRests)
+		t.rest = t.longer
+	}
+	t.grew = false
 }
 
 // target is the limit by Little's law.
@@ -336,104 +385,4 @@ func (t *tuner) halfway(target float64) float64 {
 		way /= 2
 	}
 	return float64(t.limit) + way
-}
-
-// try begins a trial.
-func (t *tuner) try(phase int, limit float64) {
-	if phase == tunerUp {
-		t.before = t.run
-	}
-	t.phase, t.held, t.trial = phase, t.bound(limit), figures{}
-	t.settle(t.before.latency())
-}
-
-// tries takes a window of a trial.
-func (t *tuner) tries(f figures) {
-	t.trial = t.trial.plus(f)
-	late := t.trial.took >= max(tunerLong, time.Duration(2*t.before.latency()*float64(time.Second)))
-	if t.phase == tunerUp {
-		t.judgeUp(late)
-		return
-	}
-	switch {
-	case f.came >= tunerRated && !f.pressed(), t.trial.came >= tunerFew && !t.trial.pressed(), // the load has gone, and less is no trial
-		t.trial.done >= tunerFew && t.usual > 0 && t.trial.latency() > tunerSlow*t.usual: // it is another service now
-		t.begin(t.trial.latency())
-		return
-	}
-	if !t.short(t.trial, tunerTrial) {
-		t.judgeDown()
-	}
-}
-
-// judgeUp keeps a higher limit that is worth it: what was slow waits for something else.
-func (t *tuner) judgeUp(late bool) {
-	if !late && (t.trial.done == 0 || t.trial.took.Seconds() < max(t.before.latency(), t.trial.latency())) {
-		return
-	}
-	// The logarithms of two rates differ by chance by no more than this.
-	chance := tunerErrors * math.Sqrt(1/max(1, float64(t.before.done))+1/max(1, float64(t.trial.done)))
-	grow := math.Log(float64(t.held) / float64(t.limit))
-	gain := math.Log(max(t.trial.rate(), 1e-9) / max(t.before.rate(), 1e-9))
-	calm := t.trial.done >= tunerCalls && !t.trial.pressed()
-	switch {
-	case calm || gain-tunerWorth*grow > chance || late && gain > (tunerWorth+tunerVain)/2*grow:
-		t.limit = t.held
-		t.alone, t.usual, t.sure = 0, t.trial.latency(), 0
-		if !calm {
-			t.run = t.trial
-			t.at = t.limit
-			t.try(tunerUp, 2*float64(t.limit))
-			return
-		}
-	case late || tunerVain*grow-gain > chance:
-		t.usual = t.before.latency()
-		if t.limit <= t.opts.MinLimit { // with fewer it would not be known
-			t.alone = t.usual
-		}
-		t.sure++
-	default:
-		return
-	}
-	t.at, t.since = t.limit, 0
-	t.begin(t.trial.latency())
-}
-
-// judgeDown learns the latency of calls that do not wait for each other.
-func (t *tuner) judgeDown() {
-	t.at, t.since = t.limit, 0
-	latency := t.trial.latency()
-	defer t.begin(latency)
-	if t.trial.done < tunerFew || !t.trial.pressed() {
-		return // the load has gone
-	}
-	// With less to wait for each other, do they take less time?
-	share := float64(t.held) / float64(t.limit)
-	waited := latency < (1+share)/2*t.before.latency()
-	was := t.deep
-	t.deep = false
-	switch known := t.alone; {
-	case known == 0 || latency < (1-tunerNew)*known:
-		t.alone, t.sure, t.deep = latency, 0, waited
-	case latency <= (1+tunerNew)*known:
-		weight := tunerWeight
-		if latency > known && waited {
-			weight = tunerDoubt
-		}
-		t.alone += weight * (latency - known)
-		if math.Abs(latency/known-1) <= tunerSure {
-			t.sure++
-		}
-		// Nearly as much less time as there were fewer calls: they still waited.
-		t.deep = latency < (1+3*share)/4*t.before.latency() && t.sure < tunerConfirmed
-	case !was:
-		t.sure, t.deep = 0, true // look closer
-	case !waited:
-		t.alone, t.sure = latency, 0
-	}
-	target := t.target(t.before)
-	if !t.deep {
-		target = t.halfway(target)
-	}
-	t.limit = t.bound(target)
 }

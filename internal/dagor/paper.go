@@ -27,10 +27,6 @@ const (
 	paperOverload = 20 * time.Millisecond
 	paperAlpha    = 0.05
 	paperBeta     = 0.01
-
-	// paperShed bounds what one Report counts for: nobody sheds as much before a call passes, and
-	// no sum of a window gets too great for a level.
-	paperShed = 1 << 20
 )
 
 // PaperOptions are those of a Paper. Zero values are the published ones.
@@ -64,13 +60,15 @@ type Paper struct {
 	opts   PaperOptions
 	levels []atomic.Uint32
 
-	cursor        atomic.Uint32 // the first level that does not pass
-	seq           atomic.Uint64
+	advertised    advertised // the first level that does not pass
 	calls, passed atomic.Int64
 	queueing      queueing
-	ends          atomic.Int64
+	window        period
 
-	mu sync.Mutex // held to end a window
+	scheduler reading
+
+	mu      sync.Mutex    // held to end a window
+	lastEnd time.Duration // guarded by mu
 }
 
 // NewPaper makes one that admits everything, whose first window begins at now.
@@ -81,9 +79,9 @@ func NewPaper(opts PaperOptions, now time.Duration) *Paper {
 	def(&opts.Alpha, paperAlpha)
 	def(&opts.Beta, paperBeta)
 	def(&opts.Businesses, Businesses)
-	c := &Paper{opts: opts, levels: make([]atomic.Uint32, min(opts.Businesses, Businesses)*Users)}
-	c.cursor.Store(uint32(len(c.levels)))
-	c.ends.Store(int64(now + opts.Window))
+	c := &Paper{opts: opts, lastEnd: now, levels: make([]atomic.Uint32, min(opts.Businesses, Businesses)*Users)}
+	c.advertised.v.Store(uint64(len(c.levels)))
+	c.window.set(opts.Window, now)
 	return c
 }
 
@@ -100,11 +98,11 @@ func (c *Paper) index(p Priority) uint32 { return min(uint32(p.Level()), uint32(
 func (c *Paper) Admit(p Priority, now time.Duration) bool {
 	i := c.index(p)
 	c.levels[i].Add(1)
-	ok := i < c.cursor.Load()
+	ok := i < c.advertised.cursor()
 	if ok {
 		c.passed.Add(1)
 	}
-	if n := c.calls.Add(1); n >= int64(c.opts.Calls) || int64(now) >= c.ends.Load() {
+	if n := c.calls.Add(1); n >= int64(c.opts.Calls) || c.window.over(now) {
 		c.end(now)
 	}
 	return ok
@@ -115,39 +113,25 @@ func (c *Paper) Admit(p Priority, now time.Duration) bool {
 func (c *Paper) Waited(d time.Duration) { c.queueing.add(d) }
 
 // Scheduler takes how long the scheduler lately let wait what could run, which no call can tell of
-// itself: a part of the queueing time of each.
-func (c *Paper) Scheduler(delay time.Duration) { c.queueing.scheduler.Store(int64(max(0, delay))) }
+// itself: a part of the queueing time of each. It is to be told again at least every 20 times of
+// the longest window, as it is believed for no longer.
+func (c *Paper) Scheduler(delay time.Duration) { c.scheduler.tell(delay) }
 
 // Learn counts what an upstream has shed among the calls that came.
 func (c *Paper) Learn(r Report) {
-	n := int64(min(r.N, reportSample))
-	if n == 0 {
-		return
-	}
-	// Each of the sample stands for its part of the calls.
-	left := int64(min(r.Shed, paperShed))
-	for i := range n {
-		part := left / (n - i)
-		left -= part
-		c.levels[c.index(r.Sample[i])].Add(uint32(part))
-		c.calls.Add(part)
-	}
+	r.parts(func(p Priority, calls uint32) {
+		c.levels[c.index(p)].Add(calls)
+		c.calls.Add(int64(calls))
+	})
 }
 
 // Advert is what it would tell its upstreams.
 func (c *Paper) Advert() Advert {
-	for {
-		seq := c.seq.Load()
-		cursor := c.cursor.Load()
-		if c.seq.Load() != seq {
-			continue
-		}
-		a := Advert{Cursor: NewPriority(Level(cursor), 0), Seq: seq}
-		if cursor >= uint32(len(c.levels)) {
-			a.Cursor = Open
-		}
-		return a
+	cursor, seq := c.advertised.load()
+	if cursor >= uint32(len(c.levels)) {
+		return Advert{Cursor: Open, Seq: seq}
 	}
+	return Advert{Cursor: NewPriority(Level(cursor), 0), Seq: seq}
 }
 
 // end ends the window at now.
@@ -157,11 +141,12 @@ func (c *Paper) end(now time.Duration) {
 	}
 	defer c.mu.Unlock()
 	n := c.calls.Load()
-	if n < int64(c.opts.Calls) && int64(now) < c.ends.Load() {
+	if n < int64(c.opts.Calls) && !c.window.over(now) {
 		return
 	}
 	c.calls.Add(-n)
-	mean := c.queueing.take()
+	mean := c.queueing.take() + max(0, c.scheduler.take(max(0, now-c.lastEnd), c.opts.Window))
+	c.lastEnd = now
 	expected := float64(c.passed.Swap(0))
 	if mean > c.opts.Overload {
 		expected *= 1 - c.opts.Alpha
@@ -181,8 +166,6 @@ func (c *Paper) end(now time.Duration) {
 		}
 		cursor = uint32(i) + 1
 	}
-	if c.cursor.Swap(cursor) != cursor {
-		c.seq.Add(1)
-	}
-	c.ends.Store(int64(now + c.opts.Window))
+	c.advertised.set(cursor)
+	c.window.begin(now)
 }

@@ -14,7 +14,10 @@
 
 package dagor
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Verdict is what became of a call at a Controller.
 type Verdict uint8
@@ -49,6 +52,9 @@ type Waiter struct {
 	Verdict Verdict
 	// Until, where it is set, is when it expires at the latest. Queue sets it to when it expires.
 	Until time.Duration
+	// Since is when it was Admitted, for its owner to read then: the place is taken from that time on,
+	// whenever a goroutine gets to run.
+	Since time.Duration
 	// Owner is for its owner to find what a Waiter is part of.
 	Owner any
 
@@ -57,7 +63,14 @@ type Waiter struct {
 	arrived  time.Duration
 	order    uint64 // of arrival, among equals
 	at       [2]int // its places in the two heaps, + 1; 0: not queued
-	next     *Waiter
+	next     link
+	turn     atomic.Uint64 // odd while it is decided about and not taken out of a Decided
+}
+
+// link is a Waiter in a Decided, in one of its turns.
+type link struct {
+	w    *Waiter
+	turn uint64
 }
 
 // Waited is how long it was in the queue by now.
@@ -69,27 +82,33 @@ func (w *Waiter) before(x *Waiter) bool {
 	return w.priority < x.priority || w.priority == x.priority && w.order < x.order
 }
 
-// Decided are waiters of which a Controller has decided, for its caller to tell, each once: a
-// Decided is used up by Next, and its copies with it.
-type Decided struct{ first, last *Waiter }
+// Decided are waiters of which a Controller has decided, for its caller to tell. Each is taken out
+// once, whoever has a copy: what is left of a copy is nothing once Next of another was called.
+type Decided struct{ first, last link }
 
 // Next takes one out, nil at the end.
 func (d *Decided) Next() *Waiter {
-	w := d.first
-	if w != nil {
-		d.first, w.next = w.next, nil
+	at := d.first
+	if at.w == nil || !at.w.turn.CompareAndSwap(at.turn, at.turn+1) {
+		d.first = link{}
+		return nil
 	}
-	return w
+	d.first, at.w.next = at.w.next, link{}
+	return at.w
 }
 
 func (d *Decided) add(w *Waiter, v Verdict) {
-	w.Verdict, w.next = v, nil
-	if d.first == nil {
-		d.first = w
+	turn := w.turn.Load()
+	turn += 1 + turn&1 // the next odd one
+	w.Verdict, w.next = v, link{}
+	w.turn.Store(turn)
+	at := link{w, turn}
+	if d.first.w == nil {
+		d.first = at
 	} else {
-		d.last.next = w
+		d.last.w.next = at
 	}
-	d.last = w
+	d.last = at
 }
 
 // The two ends of a line.

@@ -17,6 +17,8 @@ package dagor
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -141,6 +143,70 @@ func TestDecidedAreGivenOutInOrderAndOnce(t *testing.T) {
 	d.add(a, Full)
 	require.Same(t, a, d.Next(), "an empty list is as good as new")
 	require.Equal(t, []Verdict{Full, Displaced, Expired}, []Verdict{a.Verdict, b.Verdict, c.Verdict})
+}
+
+// Whoever told the waiters of a copy once more told goroutines that waited for something else by then.
+func TestRegression_DecidedAreToldOnceWhateverIsCopied(t *testing.T) {
+	c := NewController(Options{Limit: 1, Fixed: true}, 0)
+	queue := func(p Priority, w *Waiter) Decided {
+		v, told := c.Queue(p, 0, w)
+		require.Equal(t, Waits, v)
+		return told
+	}
+	a, b := &Waiter{}, &Waiter{}
+	crowd(t, c, 1, 0)
+	queue(1, a)
+	queue(2, b)
+	told := c.Leave(0, 0)
+	again := told
+	require.Same(t, a, told.Next())
+	require.Nil(t, again.Next())
+	require.Nil(t, again.Next())
+	require.Nil(t, told.Next())
+
+	told = c.Leave(0, 0)
+	again, late := told, told
+	require.Same(t, b, again.Next())
+	queue(3, a)
+	queue(4, b)
+	require.Nil(t, told.Next(), "it waits for the next decision")
+	next := c.Leave(0, 0)
+	require.Nil(t, late.Next())
+	require.Same(t, a, next.Next())
+	next = c.Leave(0, 0)
+	require.Nil(t, late.Next(), "which is another's to tell")
+	require.Same(t, b, next.Next())
+	c.Leave(0, 0)
+	require.Zero(t, c.State().Running)
+
+	// Many who tell copies at once tell each waiter once.
+	for range 200 {
+		var d Decided
+		waiters := make([]Waiter, 10)
+		for i := range waiters {
+			d.add(&waiters[i], Admitted)
+		}
+		var (
+			all    sync.WaitGroup
+			counts [10]atomic.Int64
+		)
+		for range 4 {
+			d := d
+			all.Go(func() {
+				for w := d.Next(); w != nil; w = d.Next() {
+					for i := range waiters {
+						if w == &waiters[i] {
+							counts[i].Add(1)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		for i := range counts {
+			require.EqualValues(t, 1, counts[i].Load())
+		}
+	}
 }
 
 func TestVerdictsHaveNames(t *testing.T) {

@@ -50,10 +50,12 @@ type place struct {
 	timer  *time.Timer
 }
 
-// Pass is an admitted call. Leave ends it; it is for one goroutine.
+// Pass is an admitted call. Leave ends it, once; it is for one goroutine. The zero Pass, which
+// refused calls have, holds nothing.
 type Pass struct {
 	g *Gate
-	// Began is when it was admitted, Waited how long it waited for that.
+	// Began is when it was admitted, Waited how long it waited for that. Its goroutine may get to run
+	// later than that, but its place is taken.
 	Began, Waited time.Duration
 }
 
@@ -64,10 +66,13 @@ func (g *Gate) Enter(ctx context.Context, p dagor.Priority) (Pass, dagor.Verdict
 	now := g.clock()
 	v, told := g.Controller.Enter(p, now)
 	tell(told)
-	if v != dagor.Waits {
+	switch v {
+	case dagor.Admitted:
 		return Pass{g: g, Began: now}, v
+	case dagor.Waits:
+		return g.wait(ctx, p, now)
 	}
-	return g.wait(ctx, p, now)
+	return Pass{}, v
 }
 
 func (g *Gate) wait(ctx context.Context, p dagor.Priority, now time.Duration) (Pass, dagor.Verdict) {
@@ -86,12 +91,12 @@ func (g *Gate) wait(ctx context.Context, p dagor.Priority, now time.Duration) (P
 	if v == dagor.Waits {
 		v = g.sleep(ctx, at, at.waiter.Until-now)
 	}
+	waited := at.waiter.Waited(at.waiter.Since)
 	g.places.Put(at)
-	then := now
-	if v == dagor.Admitted {
-		then = g.clock()
+	if v != dagor.Admitted {
+		return Pass{}, v
 	}
-	return Pass{g: g, Began: then, Waited: then - now}, v
+	return Pass{g: g, Began: now + waited, Waited: waited}, v
 }
 
 // sleep waits for the decision about a place.
@@ -118,6 +123,9 @@ func (g *Gate) sleep(ctx context.Context, at *place, longest time.Duration) dago
 
 // Leave ends the call.
 func (p Pass) Leave() {
+	if p.g == nil {
+		return
+	}
 	now := p.g.clock()
 	tell(p.g.Controller.Leave(now, now-p.Began))
 }

@@ -163,6 +163,53 @@ func TestWaitingIsToldApart(t *testing.T) {
 	})
 }
 
+// A place is taken from when it was given: the time until a goroutine gets to run is its too. It was
+// not counted, and where the CPU was short the limit was tuned to what needed none.
+func TestRegression_APassBeginsWhenItsPlaceIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now atomic.Int64
+		g := New(dagor.NewController(dagor.Options{Limit: 1, Fixed: true}, 0), func() time.Duration { return time.Duration(now.Load()) })
+		first := enter(t.Context(), g, level(0))
+		second := enter(t.Context(), g, level(0))
+		now.Store(int64(10 * ms))
+		first.pass.Leave()
+		now.Store(int64(50 * ms)) // until when the second does not run
+		synctest.Wait()
+		assert.Equal(t, 10*ms, second.pass.Began)
+		assert.Equal(t, 10*ms, second.pass.Waited)
+		second.pass.Leave()
+		idle(t, g)
+	})
+}
+
+// Whoever leaves with the Pass of a call that was refused gave the place of another back.
+func TestRegression_APassOfARefusedCallHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(dagor.Options{Limit: 1, Fixed: true, MaxQueue: 1})
+		enter(t.Context(), g, level(0))
+		var waiting []*entering
+		for range g.State().Room {
+			waiting = append(waiting, enter(t.Context(), g, level(1)))
+		}
+		full := enter(t.Context(), g, level(2))
+		assert.Equal(t, dagor.Full, full.verdict)
+		full.pass.Leave()
+		assert.Equal(t, 1, g.State().Running)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		gone := enter(ctx, g, level(0))
+		assert.Equal(t, dagor.Expired, gone.verdict)
+		gone.pass.Leave()
+		time.Sleep(time.Second) //nolint:forbidigo // synctest
+		synctest.Wait()
+		for _, e := range waiting {
+			assert.Equal(t, dagor.Expired, e.verdict)
+			e.pass.Leave()
+		}
+		assert.Equal(t, 1, g.State().Running)
+	})
+}
+
 // A crowd of goroutines, each of which may have its context end at any time: the limit holds at
 // every moment, and in the end nothing is taken.
 func TestACrowd(t *testing.T) {

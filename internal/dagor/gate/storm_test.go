@@ -138,3 +138,88 @@ func storm(t *testing.T, g *Gate, members, calls int) {
 	assert.Zero(t, count[dagor.Waits].Load())
 	assert.NotZero(t, count[dagor.Admitted].Load())
 }
+
+// Waits end, contexts end, are cancelled, a place comes free and a better call displaces, all in one
+// instant and in any order. Each call has one verdict, none of those who are of one level overtakes
+// another, and nothing is left.
+func TestAllInOneInstant(t *testing.T) {
+	for seed := range uint64(40) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(9, seed))
+			limit := 1 + rnd.IntN(3)
+			g := newGate(dagor.Options{Limit: limit, Fixed: true, MaxWait: 50 * ms, MaxQueue: 4 + rnd.IntN(12)})
+			var (
+				mu      sync.Mutex
+				began   = map[int]time.Duration{}
+				count   [dagor.Expired + 1]int
+				calls   int
+				waiting sync.WaitGroup
+			)
+			call := func(ctx context.Context, b int, stay time.Duration) {
+				n := calls
+				calls++
+				waiting.Go(func() {
+					pass, v := g.Enter(ctx, level(b))
+					mu.Lock()
+					count[v]++
+					if v == dagor.Admitted && b == 3 {
+						began[n] = pass.Began
+					}
+					mu.Unlock()
+					if v == dagor.Admitted {
+						time.Sleep(stay) //nolint:forbidigo // synctest
+					}
+					pass.Leave()
+				})
+				synctest.Wait()
+			}
+			for range limit {
+				call(t.Context(), 0, 50*ms)
+			}
+			at := time.Now().Add(50 * ms)
+			var cancels []context.CancelFunc
+			for range 30 {
+				ctx, cancel := t.Context(), context.CancelFunc(func() {})
+				switch rnd.IntN(3) {
+				case 0:
+					ctx, cancel = context.WithDeadline(ctx, at)
+				case 1:
+					ctx, cancel = context.WithCancel(ctx)
+				}
+				cancels = append(cancels, cancel)
+				call(ctx, 3, time.Duration(rnd.IntN(2))*ms)
+			}
+			for range rnd.IntN(8) { // which come in that instant
+				b := rnd.IntN(3)
+				waiting.Go(func() {
+					time.Sleep(time.Until(at)) //nolint:forbidigo // synctest
+					pass, v := g.Enter(t.Context(), level(b))
+					mu.Lock()
+					count[v]++
+					calls++
+					mu.Unlock()
+					pass.Leave()
+				})
+			}
+			time.Sleep(time.Until(at)) //nolint:forbidigo // synctest
+			for _, cancel := range cancels {
+				cancel()
+			}
+			waiting.Wait()
+			idle(t, g)
+			sum := 0
+			for _, n := range count {
+				sum += n
+			}
+			assert.Equal(t, calls, sum)
+			assert.Zero(t, count[dagor.Waits])
+			var last time.Duration
+			for n := range calls {
+				if at, ok := began[n]; ok {
+					assert.GreaterOrEqual(t, at, last)
+					last = at
+				}
+			}
+		})
+	}
+}

@@ -21,7 +21,9 @@
 package budget
 
 import (
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +34,10 @@ const (
 	// Burst bounds what quiet times save up, and what a burst of free tries
 	// that were refused can owe.
 	Burst = 10.0
+
+	// backwards is how far a clock may be behind: a goroutine that read it and then had to wait is.
+	// A clock that jumps back further has the floor begin anew.
+	backwards = 10 * time.Second
 )
 
 // Scope says which tries a budget is for.
@@ -83,7 +89,8 @@ const (
 //	ratio * calls + FloorPerSecond * (time + 1 s) + Burst
 //
 // as the seconds of the floor do not begin with that time. The zero Budget is ready, and
-// begins with one. It is safe for concurrent use; it is asked only when a call is to be
+// begins with one. Who asks in vain in scope All takes no lock, for up to a second, which does not
+// change what is granted. It is safe for concurrent use; it is asked only when a call is to be
 // tried again.
 type Budget struct {
 	mu     sync.Mutex
@@ -95,6 +102,15 @@ type Budget struct {
 	gained float64       // guarded by mu
 	// forgiven is when a debt was last forgiven.
 	forgiven time.Duration // guarded by mu
+
+	// dry tells what a budget without a try needs for one, so that the many who ask in vain
+	// while everything fails do not meet at the lock. It is set with mu held. Its parts may be of
+	// different times: none of them then says more than the others allow.
+	dry struct {
+		calls atomic.Int64 // at fewer calls there is none
+		until atomic.Int64 // before that, for up to a second
+		ratio atomic.Uint64
+	}
 }
 
 // Ask asks for a try, when so many calls have begun, this one among them.
@@ -102,13 +118,19 @@ func (b *Budget) Ask(p Policy, t Try, now time.Duration, calls int64) (Grant, bo
 	if p.Scope != All && !t.Refused {
 		return Grant{}, true
 	}
+	if p.Scope == All && b.isDry(p, now, calls) {
+		return Grant{}, false
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refillLocked(now, calls, p.Ratio)
 	switch {
 	case p.Scope != All && !t.Full && b.tokens > 0:
 		return Grant{free}, true
-	case p.Scope != All && !t.Full, b.tokens < 1:
+	case p.Scope != All && !t.Full:
+		return Grant{}, false
+	case b.tokens < 1:
+		b.dryLocked(p)
 		return Grant{}, false
 	}
 	b.tokens--
@@ -116,6 +138,23 @@ func (b *Budget) Ask(p Policy, t Try, now time.Duration, calls int64) (Grant, bo
 		return Grant{spent}, true
 	}
 	return Grant{reserved}, true
+}
+
+// isDry tells whether it is known that there is no try.
+func (b *Budget) isDry(p Policy, now time.Duration, calls int64) bool {
+	left := b.dry.until.Load() - int64(now)
+	return 0 < left && left <= int64(time.Second) && calls < b.dry.calls.Load() && math.Float64bits(p.Ratio) == b.dry.ratio.Load()
+}
+
+// dryLocked notes what is needed for one.
+func (b *Budget) dryLocked(p Policy) {
+	more := int64(math.MaxInt64 / 2)
+	if p.Ratio > 0 {
+		more = int64(min(math.Floor((1-b.tokens)/p.Ratio), math.MaxInt64/2)) // or one call less than that
+	}
+	b.dry.ratio.Store(math.Float64bits(p.Ratio))
+	b.dry.until.Store(int64(b.second + time.Second))
+	b.dry.calls.Store(b.calls + more)
 }
 
 // End is told whether a try that was granted was refused by the instance that got it.
@@ -129,6 +168,7 @@ func (b *Budget) End(g Grant, refused bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.tokens = min(b.tokens+1, Burst)
+		b.dry.calls.Store(0)
 	}
 }
 
@@ -143,6 +183,7 @@ func (b *Budget) Forgive(p Policy, now time.Duration) {
 	defer b.mu.Unlock()
 	if b.begun && b.tokens < FloorPerSecond && now-b.forgiven >= time.Second {
 		b.tokens, b.forgiven = FloorPerSecond, now
+		b.dry.calls.Store(0)
 	}
 }
 
@@ -151,9 +192,15 @@ func (b *Budget) refillLocked(now time.Duration, calls int64, ratio float64) {
 	if !b.begun {
 		b.begun, b.tokens, b.second, b.forgiven = true, FloorPerSecond, now, now-time.Second
 	}
+	if b.second-now > backwards {
+		b.second, b.gained, b.forgiven = now, 0, min(b.forgiven, now)
+	}
 	// Calls are counted without the lock: of two who come with their counts the one
 	// with the larger may be first, and what the other has is in it.
-	gain := ratio * float64(max(calls-b.calls, 0))
+	gain := 0.0
+	if calls > b.calls && ratio > 0 {
+		gain = ratio * float64(calls-b.calls)
+	}
 	b.calls = max(calls, b.calls)
 	b.gained += gain
 	if n := (now - b.second) / time.Second; n > 0 {

@@ -80,7 +80,11 @@ func TestGrants(t *testing.T) {
 		},
 		"a clock that jumps back": {
 			{all, failed, 0, 0, true, ""}, {all, failed, -time.Hour, 0, false, ""}, {all, failed, -time.Hour, 10, true, ""},
-			{all, failed, 0, 10, false, ""}, {all, failed, 2 * sec, 10, true, ""},
+			{all, failed, sec - time.Hour, 10, false, ""}, {all, failed, 2*sec - time.Hour, 10, true, ""}, // the floor begins anew
+		},
+		"a clock that is behind": {
+			{all, failed, 0, 0, true, ""}, {all, failed, -9 * sec, 0, false, ""}, {all, failed, 999 * ms, 0, false, ""}, {all, failed, sec, 0, true, ""},
+			{all, failed, -9 * sec, 0, false, ""}, {all, failed, -9 * sec, 10, true, ""}, {all, failed, sec, 10, false, ""},
 		},
 	} {
 		var b budget.Budget
@@ -250,4 +254,14 @@ func BenchmarkBudget(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkBudgetParallel is what calls pay that fail all together.
+func BenchmarkBudgetParallel(b *testing.B) {
+	var bu budget.Budget
+	b.RunParallel(func(pb *testing.PB) {
+		for calls := int64(0); pb.Next(); calls++ {
+			bu.Ask(all, failed, start, calls)
+		}
+	})
 }
