@@ -31,6 +31,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weir-go/weir/example/internal/drawing"
 )
 
 // styles are the lines' looks: Weir's are in colours and thick.
@@ -87,8 +89,7 @@ func drawRows(out io.Writer, rows []row) error {
 	const width, height, names = 7.5 * vg.Inch, 4 * vg.Inch, 2.7 * vg.Inch
 	// Over the names as well, so it is not the plot's.
 	const title = "Time from call to answer, 99th percentile: 50 providers of unequal speed, 10 consumers"
-	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
-	plotter.DefaultFont = plot.DefaultFont
+	drawing.UseFont()
 
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = "load, as a share of the capacity", "mean demands (log scale)"

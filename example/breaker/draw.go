@@ -17,19 +17,17 @@ package main
 import (
 	"image/color"
 	"io"
-	"math"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weir-go/weir/example/internal/drawing"
 )
 
 // bin is the width of a column.
@@ -54,21 +52,20 @@ var (
 	pale   = color.RGBA{0xec, 0xec, 0xec, 0xff}
 )
 
-// swatch is a line of the legend.
-type swatch struct {
-	color color.Color
-	title string
+// kind is what a call can come to.
+type kind struct {
+	drawing.Swatch
 	holds func(seen) bool
 }
 
 // columns are stacked from the bottom in this order.
-var columns = []swatch{
-	{green, "an answer", func(c seen) bool { return c.outcome == answered && c.took <= slowCall }},
-	{amber, "a late answer", func(c seen) bool { return c.outcome == answered && c.took > slowCall }},
-	{blue, "a business error", func(c seen) bool { return c.outcome == no }},
-	{red, "a failure", func(c seen) bool { return c.outcome == failed || c.outcome == empty }},
-	{violet, "nothing yet", func(c seen) bool { return c.outcome == waiting }},
-	{grey, "a refusal of the breaker", func(c seen) bool { return c.outcome == refused }},
+var columns = []kind{
+	{drawing.Swatch{Color: green, Title: "an answer"}, func(c seen) bool { return c.outcome == answered && c.took <= slowCall }},
+	{drawing.Swatch{Color: amber, Title: "a late answer"}, func(c seen) bool { return c.outcome == answered && c.took > slowCall }},
+	{drawing.Swatch{Color: blue, Title: "a business error"}, func(c seen) bool { return c.outcome == no }},
+	{drawing.Swatch{Color: red, Title: "a failure"}, func(c seen) bool { return c.outcome == failed || c.outcome == empty }},
+	{drawing.Swatch{Color: violet, Title: "nothing yet"}, func(c seen) bool { return c.outcome == waiting }},
+	{drawing.Swatch{Color: grey, Title: "a refusal of the breaker"}, func(c seen) bool { return c.outcome == refused }},
 }
 
 // states are how the lane of the breaker is coloured.
@@ -95,10 +92,7 @@ func drawTo(path string, tales []tale) (string, error) {
 }
 
 func drawTales(out io.Writer, tales []tale) error {
-	const width, each, legend = 11 * vg.Inch, 2.6 * vg.Inch, 0.5 * vg.Inch
-	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
-	plotter.DefaultFont = plot.DefaultFont
-
+	drawing.UseFont()
 	longest := 0.0
 	for _, t := range tales {
 		longest = max(longest, t.seconds(t.end()))
@@ -111,21 +105,13 @@ func drawTales(out io.Writer, tales []tale) error {
 		}
 		rows = append(rows, []*plot.Plot{p})
 	}
-	canvas := vgsvg.New(width, legend+each*vg.Length(len(rows)))
-	all := draw.New(canvas)
-	all.FillPolygon(color.White, corners(all.Rectangle))
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadRight: vg.Points(12), PadTop: vg.Points(4), PadY: vg.Points(8)}
-	for i, row := range plot.Align(rows, tiles, draw.Crop(all, 0, 0, legend, 0)) {
-		rows[i][0].Draw(row[0])
-	}
-	drawLegend(draw.Crop(all, vg.Points(50), 0, vg.Points(6), legend-all.Max.Y), kindsIn(tales))
-	_, err := canvas.WriteTo(out)
-	return err
+	page := drawing.Page{Width: 11 * vg.Inch, Row: 2.6 * vg.Inch, Legend: 0.5 * vg.Inch}
+	return page.WriteTo(out, rows, func(c draw.Canvas) { drawLegend(c, kindsIn(tales)) })
 }
 
 // kindsIn are the columns that some of the tales have.
-func kindsIn(tales []tale) []swatch {
-	var out []swatch
+func kindsIn(tales []tale) []kind {
+	var out []kind
 	for _, kind := range columns {
 		if slices.ContainsFunc(tales, func(t tale) bool { return slices.ContainsFunc(t.calls, kind.holds) }) {
 			out = append(out, kind)
@@ -160,7 +146,7 @@ func (t tale) plot(longest float64) (*plot.Plot, error) {
 	p.Y.Label.Text = "calls begun per " + bin.String()
 	p.Y.Label.TextStyle.Font.Size = vg.Points(8)
 	p.X.Padding, p.Y.Padding = 0, 0
-	p.X.Tick.Marker = everySecond{}
+	p.X.Tick.Marker = drawing.Seconds{Marked: 1, Named: 2}
 	p.Y.Tick.Marker = plot.ConstantTicks{
 		{Value: 0, Label: "0"}, {Value: tallest / 2, Label: "5"}, {Value: tallest, Label: "10"},
 		{Value: breakers + height/2, Label: "breaker"}, {Value: phases + height/2, Label: "dependency"},
@@ -189,14 +175,7 @@ func (t tale) stack() ([]plot.Plotter, error) {
 				upper[i]++
 			}
 		}
-		var shape plotter.XYs
-		for i, y := range upper {
-			shape = append(shape, plotter.XY{X: edge(i), Y: y}, plotter.XY{X: edge(i + 1), Y: y})
-		}
-		for i := bins - 1; i >= 0; i-- {
-			shape = append(shape, plotter.XY{X: edge(i + 1), Y: base[i]}, plotter.XY{X: edge(i), Y: base[i]})
-		}
-		p, err := filled(shape, kind.color)
+		p, err := drawing.Between(bin, base, upper, kind.Color)
 		if err != nil {
 			return nil, err
 		}
@@ -206,14 +185,12 @@ func (t tale) stack() ([]plot.Plotter, error) {
 	return out, nil
 }
 
-func edge(i int) float64 { return (time.Duration(i) * bin).Seconds() }
-
 // lanes are the states of the breaker and the phases of the dependency.
 func (t tale) lanes() ([]plot.Plotter, error) {
 	var out []plot.Plotter
 	band := func(from, to time.Time, low float64, c color.Color) error {
 		a, b := t.seconds(from), t.seconds(to)
-		p, err := filled(plotter.XYs{{X: a, Y: low}, {X: b, Y: low}, {X: b, Y: low + height}, {X: a, Y: low + height}}, c)
+		p, err := drawing.Filled(plotter.XYs{{X: a, Y: low}, {X: b, Y: low}, {X: b, Y: low + height}, {X: a, Y: low + height}}, c)
 		out = append(out, p)
 		return err
 	}
@@ -258,50 +235,15 @@ func (t tale) lanes() ([]plot.Plotter, error) {
 	return append(out, labels), nil
 }
 
-func filled(shape plotter.XYs, c color.Color) (*plotter.Polygon, error) {
-	p, err := plotter.NewPolygon(shape)
-	if err != nil {
-		return nil, err
-	}
-	p.Color, p.LineStyle.Width = c, 0
-	return p, nil
-}
-
-// everySecond marks each second, and names every other.
-type everySecond struct{}
-
-func (everySecond) Ticks(from, to float64) []plot.Tick {
-	var out []plot.Tick
-	for n := int(math.Ceil(from)); float64(n) <= to; n++ {
-		t := plot.Tick{Value: float64(n)}
-		if n%2 == 0 {
-			t.Label = strconv.Itoa(n)
-		}
-		out = append(out, t)
-	}
-	return out
-}
-
 // drawLegend says what the colours mean: on one line those of the breaker, on the
 // other those of the columns.
-func drawLegend(c draw.Canvas, kinds []swatch) {
-	style := draw.TextStyle{Color: color.Black, Font: font.From(plot.DefaultFont, vg.Points(8)), YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
-	const size, gap, line = 8, 14, 14
-	row := func(y vg.Length, title string, all []swatch) {
-		x := c.Min.X
-		c.FillText(style, vg.Point{X: x, Y: y}, title)
-		x += vg.Points(60)
-		for _, s := range all {
-			box := vg.Rectangle{Min: vg.Point{X: x, Y: y - size/2}, Max: vg.Point{X: x + size, Y: y + size/2}}
-			c.FillPolygon(s.color, corners(box))
-			c.FillText(style, vg.Point{X: x + size + 4, Y: y}, s.title)
-			x += size + 4 + style.Width(s.title) + gap
-		}
+func drawLegend(c draw.Canvas, kinds []kind) {
+	var swatches []drawing.Swatch
+	for _, k := range kinds {
+		swatches = append(swatches, k.Swatch)
 	}
-	row(c.Min.Y+line+size/2, "the breaker is", []swatch{{green, "closed", nil}, {amber, "half-open", nil}, {red, "open", nil}})
-	row(c.Min.Y+size/2, "callers got", kinds)
-}
-
-func corners(r vg.Rectangle) []vg.Point {
-	return []vg.Point{r.Min, {X: r.Max.X, Y: r.Min.Y}, r.Max, {X: r.Min.X, Y: r.Max.Y}}
+	drawing.DrawLegend(c, vg.Points(14), "the breaker is", []drawing.Swatch{
+		{Color: green, Title: "closed"}, {Color: amber, Title: "half-open"}, {Color: red, Title: "open"},
+	})
+	drawing.DrawLegend(c, 0, "callers got", swatches)
 }

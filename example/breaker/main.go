@@ -65,7 +65,7 @@ func run(ctx context.Context, out io.Writer, output string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = s.close(ctx, err) }()
+	defer func() { err = s.Close(ctx, err) }()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}

@@ -17,24 +17,14 @@ package main
 import (
 	"context"
 	"embed"
-	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
-
-	"dubbo.apache.org/dubbo-go/v3"
-	"dubbo.apache.org/dubbo-go/v3/client"
-	"dubbo.apache.org/dubbo-go/v3/common/constant"
-	"dubbo.apache.org/dubbo-go/v3/graceful_shutdown"
-	"dubbo.apache.org/dubbo-go/v3/logger"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/example/internal/child"
 	_ "github.com/weir-go/weir/example/internal/dubbo" // what it uses of dubbo-go
 	"github.com/weir-go/weir/example/internal/greet"
+	"github.com/weir-go/weir/example/internal/scene"
 )
 
 // runTimeout bounds the tale of one protocol.
@@ -58,68 +48,31 @@ var protocols = []protocol{
 // stage is where the tales happen: a dependency on each protocol, and this process,
 // which calls both.
 type stage struct {
-	dir  string // configuration
-	logs *os.File
+	*scene.Scene // configuration and log
 
 	dependencies map[protocol]*child.Process
 	addresses    map[protocol]string
-	calls        map[protocol]func(ctx context.Context, name string) (string, error)
+	calls        map[protocol]greet.Method
 }
 
 func newStage() (*stage, error) {
-	dir, err := os.MkdirTemp("", "weir-breaker-")
+	sc, err := scene.Open("breaker", conf)
 	if err != nil {
 		return nil, err
 	}
-	logs, err := os.CreateTemp("", "weir-breaker-*.log")
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return &stage{dir: dir, logs: logs, dependencies: make(map[protocol]*child.Process), addresses: make(map[protocol]string)}, nil
-}
-
-// close ends the children. It keeps the log, and adds its end, when err is another
-// error than an interruption.
-func (s *stage) close(ctx context.Context, err error) error {
-	const lines, width = 12, 160
-	for _, d := range s.dependencies {
-		d.Stop()
-	}
-	_ = s.logs.Close()
-	path := s.logs.Name()
-	cleanup := os.RemoveAll(s.dir)
-	if err == nil || ctx.Err() != nil {
-		return errors.Join(err, cleanup, os.Remove(path))
-	}
-	data, readErr := os.ReadFile(path)
-	if readErr != nil {
-		return errors.Join(err, readErr)
-	}
-	tail := strings.Split(strings.TrimSpace(string(data)), "\n")
-	tail = tail[max(0, len(tail)-lines):]
-	for i, line := range tail {
-		if len(line) > width {
-			tail[i] = line[:width] + "..."
-		}
-	}
-	return fmt.Errorf("%w\nlog: %s, which ends with\n  %s", err, path, strings.Join(tail, "\n  "))
+	return &stage{Scene: sc, dependencies: map[protocol]*child.Process{}, addresses: map[protocol]string{}}, nil
 }
 
 // connect starts the dependencies and connects this process to them.
 func (s *stage) connect(ctx context.Context) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	for _, p := range protocols {
+		var err error
 		s.dependencies[p], s.addresses[p], err = child.Listening(ctx, func(port string) (*child.Process, error) {
-			config, err := s.writeConfig("provider", p.name, map[string]string{"protocol": p.inYAML, "provider-port": port})
+			config, err := s.Config([]string{"provider"}, map[string]string{"protocol": p.inYAML, "provider-port": port})
 			if err != nil {
 				return nil, err
 			}
-			return child.Start(ctx, child.Command{
-				Title: "dependency on the " + p.title, Path: self, Args: []string{"dependency", p.name, config}, Config: config, Log: s.logs,
-			})
+			return s.Start(ctx, "dependency on the "+p.title, config, "dependency", p.name, config)
 		})
 		if err != nil {
 			delete(s.dependencies, p)
@@ -132,63 +85,26 @@ func (s *stage) connect(ctx context.Context) error {
 // dial makes the clients. One process cannot have two consumers of one interface
 // from YAML, so these are made in code.
 func (s *stage) dial() error {
-	path, err := s.writeConfig("weir", "consumer", nil)
+	path, err := s.Config([]string{"weir"}, nil)
 	if err != nil {
 		return err
 	}
 	if err := weir.Load(path); err != nil {
 		return err
 	}
-	// dubbo-go logs to standard output, which is for the time line.
-	os.Stdout = s.logs
-	instance, err := dubbo.NewInstance(
-		dubbo.WithName("breaker-consumer"),
-		dubbo.WithLogger(logger.WithZap(), logger.WithLevel("warn")),
-		// An interrupted sample ends its children itself, and then with a status of its own.
-		dubbo.WithShutdown(graceful_shutdown.WithoutInternalSignal()),
-	)
+	instance, err := s.Consumer()
 	if err != nil {
 		return err
 	}
-	cli, err := instance.NewClient(client.WithClientRequestTimeout(callTimeout))
-	if err != nil {
-		return err
-	}
-	once := client.WithRetries(0) // each call is one attempt, so that what arrives can be counted
-	triple, err := greet.NewGreetService(cli, once, client.WithProtocolTriple(), client.WithURL(s.url(protocols[0])))
-	if err != nil {
-		return err
-	}
-	other, err := greet.NewDubboGreet(cli, once, client.WithProtocolDubbo(), client.WithSerialization(constant.Hessian2Serialization),
-		client.WithURL(s.url(protocols[1])))
-	if err != nil {
-		return err
-	}
-	s.calls = map[protocol]func(context.Context, string) (string, error){
-		protocols[0]: func(ctx context.Context, name string) (string, error) {
-			reply, err := triple.SayHello(ctx, &greet.GreetRequest{Name: name})
-			return reply.GetGreeting(), err
-		},
-		protocols[1]: other.SayHello,
+	s.calls = map[protocol]greet.Method{}
+	for _, p := range protocols {
+		made, err := greet.Dial(instance, p.inYAML, s.addresses[p], callTimeout)
+		if err != nil {
+			return err
+		}
+		s.calls[p] = made.SayHello
 	}
 	return nil
-}
-
-func (s *stage) url(p protocol) string { return p.inYAML + "://" + s.addresses[p] }
-
-// writeConfig copies a role's file of conf and adds the keys that its placeholders
-// name. dubbo-go resolves ${key:default} from keys of the same file.
-func (s *stage) writeConfig(role, name string, keys map[string]string) (string, error) {
-	data, err := conf.ReadFile("conf/" + role + ".yaml")
-	if err != nil {
-		return "", err
-	}
-	text := string(data)
-	for key, value := range keys {
-		text += fmt.Sprintf("%s: %q\n", key, value)
-	}
-	path := filepath.Join(s.dir, role+"-"+name+".yaml")
-	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
 // tell makes the tale of one protocol and prints it meanwhile.

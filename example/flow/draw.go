@@ -17,20 +17,16 @@ package main
 import (
 	"image/color"
 	"io"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weir-go/weir/example/internal/drawing"
 )
 
 var (
@@ -42,22 +38,12 @@ var (
 
 // drawTo draws the tales of a scenario into a folder and returns the file's path.
 func drawTo(folder string, sc scenario, tales []tale) (string, error) {
-	file, err := os.Create(filepath.Join(folder, "flow-"+sc.name+".svg"))
-	if err != nil {
-		return "", err
-	}
-	err = drawTales(file, sc, tales)
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	return file.Name(), err
+	path := filepath.Join(folder, "flow-"+sc.name+".svg")
+	return path, drawing.ToFile(path, func(out io.Writer) error { return drawTales(out, sc, tales) })
 }
 
 func drawTales(out io.Writer, sc scenario, tales []tale) error {
-	const width, each, legend = 7 * vg.Inch, 2.4 * vg.Inch, 0.25 * vg.Inch
-	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
-	plotter.DefaultFont = plot.DefaultFont
-
+	drawing.UseFont()
 	var rows [][]*plot.Plot
 	for _, t := range tales {
 		p, err := t.plot()
@@ -66,16 +52,8 @@ func drawTales(out io.Writer, sc scenario, tales []tale) error {
 		}
 		rows = append(rows, []*plot.Plot{p})
 	}
-	canvas := vgsvg.New(width, legend+each*vg.Length(len(rows)))
-	all := draw.New(canvas)
-	all.FillPolygon(color.White, corners(all.Rectangle))
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadRight: vg.Points(12), PadTop: vg.Points(4), PadY: vg.Points(8)}
-	for i, row := range plot.Align(rows, tiles, draw.Crop(all, 0, 0, legend, 0)) {
-		rows[i][0].Draw(row[0])
-	}
-	drawLegend(draw.Crop(all, vg.Points(50), 0, vg.Points(6), legend-all.Max.Y), sc.legend())
-	_, err := canvas.WriteTo(out)
-	return err
+	page := drawing.Page{Width: 7 * vg.Inch, Row: 2.4 * vg.Inch, Legend: 0.25 * vg.Inch}
+	return page.WriteTo(out, rows, func(c draw.Canvas) { drawing.DrawLegend(c, 0, "", sc.legend()) })
 }
 
 // bin is the width of a column. A limit that makes nobody wait may be used up in the
@@ -110,7 +88,7 @@ func (t tale) plot() (*plot.Plot, error) {
 	}
 	p.X.Label.TextStyle.Font.Size, p.Y.Label.TextStyle.Font.Size = vg.Points(8), vg.Points(8)
 	p.X.Padding, p.Y.Padding = 0, 0
-	p.X.Tick.Marker = everySecond{}
+	p.X.Tick.Marker = drawing.Seconds{Marked: 1, Named: 1}
 
 	bin := t.scenario.bin()
 	bins := int(t.scenario.lasts() / bin)
@@ -126,7 +104,7 @@ func (t tale) plot() (*plot.Plot, error) {
 		low, high []float64
 		color     color.Color
 	}{{base, admitted, green}, {admitted, both, grey}} {
-		shape, err := between(bin, s.low, s.high, s.color)
+		shape, err := drawing.Between(bin, s.low, s.high, s.color)
 		if err != nil {
 			return nil, err
 		}
@@ -147,24 +125,6 @@ func highest(heights []float64) float64 {
 	heights = slices.Clone(heights)
 	slices.Sort(heights)
 	return max(heights[(len(heights)-1)*95/100], 1)
-}
-
-// between is the area from one row of columns to another.
-func between(bin time.Duration, low, high []float64, c color.Color) (*plotter.Polygon, error) {
-	edge := func(i int) float64 { return (time.Duration(i) * bin).Seconds() }
-	var shape plotter.XYs
-	for i, y := range high {
-		shape = append(shape, plotter.XY{X: edge(i), Y: y}, plotter.XY{X: edge(i + 1), Y: y})
-	}
-	for i, y := range slices.Backward(low) {
-		shape = append(shape, plotter.XY{X: edge(i + 1), Y: y}, plotter.XY{X: edge(i), Y: y})
-	}
-	p, err := plotter.NewPolygon(shape)
-	if err != nil {
-		return nil, err
-	}
-	p.Color, p.LineStyle.Width = c, 0
-	return p, nil
 }
 
 // lines are what is allowed or runs, and how many wait.
@@ -221,46 +181,13 @@ func line(points plotter.XYs, c color.Color, dashes ...vg.Length) (*plotter.Line
 	return l, nil
 }
 
-// everySecond marks and names each second.
-type everySecond struct{}
-
-func (everySecond) Ticks(from, to float64) []plot.Tick {
-	var out []plot.Tick
-	for n := int(math.Ceil(from)); float64(n) <= to; n++ {
-		out = append(out, plot.Tick{Value: float64(n), Label: strconv.Itoa(n)})
-	}
-	return out
-}
-
-// swatch is an entry of the legend.
-type swatch struct {
-	color color.Color
-	title string
-}
-
-func (sc scenario) legend() []swatch {
-	out := []swatch{{green, "admitted"}, {grey, "refused"}, {black, "what the limit allows"}}
+func (sc scenario) legend() []drawing.Swatch {
+	out := []drawing.Swatch{{Color: green, Title: "admitted"}, {Color: grey, Title: "refused"}, {Color: black, Title: "what the limit allows"}}
 	if sc.most == nil {
-		out[2].title = "calls that run"
+		out[2].Title = "calls that run"
 	}
 	if sc.longestWait > 0 {
-		out = append(out, swatch{red, "calls that wait"})
+		out = append(out, drawing.Swatch{Color: red, Title: "calls that wait"})
 	}
 	return out
-}
-
-func drawLegend(c draw.Canvas, all []swatch) {
-	style := draw.TextStyle{Color: color.Black, Font: font.From(plot.DefaultFont, vg.Points(8)), YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
-	const size, gap = 8, 22
-	x, y := c.Min.X, c.Min.Y+size/2
-	for _, s := range all {
-		box := vg.Rectangle{Min: vg.Point{X: x, Y: y - size/2}, Max: vg.Point{X: x + size, Y: y + size/2}}
-		c.FillPolygon(s.color, corners(box))
-		c.FillText(style, vg.Point{X: x + size + 4, Y: y}, s.title)
-		x += size + 4 + style.Width(s.title) + gap
-	}
-}
-
-func corners(r vg.Rectangle) []vg.Point {
-	return []vg.Point{r.Min, {X: r.Max.X, Y: r.Min.Y}, r.Max, {X: r.Min.X, Y: r.Max.Y}}
 }

@@ -67,7 +67,7 @@ func run(ctx context.Context, out io.Writer, folder, only string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = s.close(ctx, err) }()
+	defer func() { err = s.Close(ctx, err) }()
 	if folder == "" {
 		if folder, err = os.MkdirTemp("", "weir-flow-"); err != nil {
 			return err

@@ -20,21 +20,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"dubbo.apache.org/dubbo-go/v3"
-	"dubbo.apache.org/dubbo-go/v3/client"
-	"dubbo.apache.org/dubbo-go/v3/common/constant"
-	"dubbo.apache.org/dubbo-go/v3/graceful_shutdown"
-	"dubbo.apache.org/dubbo-go/v3/logger"
 
 	"github.com/weir-go/weir/example/internal/child"
 	_ "github.com/weir-go/weir/example/internal/dubbo" // what it uses of dubbo-go
 	"github.com/weir-go/weir/example/internal/greet"
+	"github.com/weir-go/weir/example/internal/scene"
 )
 
 const (
@@ -63,61 +58,25 @@ var (
 // stage is where the scenarios run: a provider for each attempt, so that each begins
 // cold, and this process, which calls them.
 type stage struct {
-	dir  string // configuration
-	logs *os.File
+	*scene.Scene // configuration and log
 	// instance makes a client for each provider: options of a reference stay with the
 	// client that made it.
 	instance *dubbo.Instance
-	ran      int // providers
 	spare    time.Duration
 	// unseen are the scenarios that the machine was too busy to show.
 	unseen []string
 }
 
-func newStage() (_ *stage, err error) {
-	s := &stage{spare: spareTime}
-	if s.dir, err = os.MkdirTemp("", "weir-flow-conf-"); err != nil {
+func newStage() (*stage, error) {
+	sc, err := scene.Open("flow", settings)
+	if err != nil {
 		return nil, err
 	}
-	if s.logs, err = os.CreateTemp("", "weir-flow-*.log"); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(s.dir))
-	}
-	// dubbo-go logs to standard output, which is for the tables.
-	os.Stdout = s.logs
-	s.instance, err = dubbo.NewInstance(
-		dubbo.WithName("flow-consumer"),
-		dubbo.WithLogger(logger.WithZap(), logger.WithLevel("warn")),
-		// An interrupted sample ends its children itself, and then with a status of its own.
-		dubbo.WithShutdown(graceful_shutdown.WithoutInternalSignal()),
-	)
-	if err != nil {
-		return nil, s.close(context.Background(), err)
+	s := &stage{Scene: sc, spare: spareTime}
+	if s.instance, err = sc.Consumer(); err != nil {
+		return nil, s.Close(context.Background(), err)
 	}
 	return s, nil
-}
-
-// close keeps the log, and adds its end, when err is another error than an
-// interruption.
-func (s *stage) close(ctx context.Context, err error) error {
-	const lines, width = 6, 160
-	_ = s.logs.Close()
-	path := s.logs.Name()
-	cleanup := os.RemoveAll(s.dir)
-	if err == nil || ctx.Err() != nil {
-		return errors.Join(err, cleanup, os.Remove(path))
-	}
-	data, readErr := os.ReadFile(path)
-	if readErr != nil {
-		return errors.Join(err, readErr)
-	}
-	tail := strings.Split(strings.TrimSpace(string(data)), "\n")
-	tail = tail[max(0, len(tail)-lines):]
-	for i, line := range tail {
-		if len(line) > width {
-			tail[i] = line[:width] + "..."
-		}
-	}
-	return fmt.Errorf("%w\nlog: %s, which ends with\n  %s", err, path, strings.Join(tail, "\n  "))
 }
 
 // tell runs a scenario until it has shown what it is there to show, and prints each
@@ -156,28 +115,22 @@ func indented(err error) string { return strings.ReplaceAll(err.Error(), "\n", "
 // once runs a scenario.
 func (s *stage) once(ctx context.Context, sc scenario, p protocol) (tale, error) {
 	t := tale{scenario: sc, protocol: p}
-	self, err := os.Executable()
-	if err != nil {
-		return t, err
-	}
 	process, address, err := child.Listening(ctx, func(port string) (*child.Process, error) {
-		config, err := s.writeConfig(sc, p, port)
+		config, err := s.Config([]string{"provider", sc.name}, map[string]string{"protocol": p.inYAML, "provider-port": port})
 		if err != nil {
 			return nil, err
 		}
-		return child.Start(ctx, child.Command{
-			Title: "provider of " + sc.name, Path: self, Args: []string{"provider", p.inYAML, config, sc.guard, sc.hold.String()}, Config: config, Log: s.logs,
-		})
+		return s.Start(ctx, "provider of "+sc.name, config, "provider", p.inYAML, config, sc.guard, sc.hold.String())
 	})
 	if err != nil {
 		return t, err
 	}
 	defer process.Stop()
-	do, err := s.dial(p, p.inYAML+"://"+address)
+	made, err := greet.Dial(s.instance, p.inYAML, address, callTimeout)
 	if err != nil {
 		return t, err
 	}
-	c := &callers{do: do}
+	c := &callers{do: made.SayHello}
 	for _, step := range sc.steps {
 		if step.raise > 0 {
 			if err := process.Ask(ctx, nil, raise, strconv.Itoa(step.raise)); err != nil {
@@ -188,49 +141,6 @@ func (s *stage) once(ctx context.Context, sc scenario, p protocol) (tale, error)
 	}
 	t.calls = c.end()
 	return t, process.Ask(ctx, &t.record, tell)
-}
-
-// dial makes a client. One process cannot have several consumers of one interface
-// from YAML, so these are made in code.
-func (s *stage) dial(p protocol, url string) (func(ctx context.Context, name string) (string, error), error) {
-	made, err := s.instance.NewClient(client.WithClientRequestTimeout(callTimeout))
-	if err != nil {
-		return nil, err
-	}
-	once := client.WithRetries(0) // each call is one attempt, so that what arrives can be counted
-	if p == dubboProto {
-		cli, err := greet.NewDubboGreet(made, once, client.WithProtocolDubbo(), client.WithSerialization(constant.Hessian2Serialization), client.WithURL(url))
-		if err != nil {
-			return nil, err
-		}
-		return cli.SayHello, nil
-	}
-	cli, err := greet.NewGreetService(made, once, client.WithProtocolTriple(), client.WithURL(url))
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, name string) (string, error) {
-		reply, err := cli.SayHello(ctx, &greet.GreetRequest{Name: name})
-		return reply.GetGreeting(), err
-	}, nil
-}
-
-// writeConfig joins what all providers have with the limit of the scenario, and adds
-// the keys that the placeholders name. dubbo-go resolves ${key:default} from keys of
-// the same file.
-func (s *stage) writeConfig(sc scenario, p protocol, port string) (string, error) {
-	var text strings.Builder
-	for _, name := range []string{"provider", sc.name} {
-		data, err := settings.ReadFile("conf/" + name + ".yaml")
-		if err != nil {
-			return "", err
-		}
-		text.Write(data)
-	}
-	fmt.Fprintf(&text, "protocol: %q\nprovider-port: %q\n", p.inYAML, port)
-	s.ran++
-	path := filepath.Join(s.dir, fmt.Sprintf("provider-%d.yaml", s.ran))
-	return path, os.WriteFile(path, []byte(text.String()), 0o600)
 }
 
 // lasts is how long a scenario takes.

@@ -18,18 +18,17 @@ import (
 	"image/color"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weir-go/weir/example/internal/drawing"
 )
 
 // bin is the width of a column.
@@ -43,14 +42,11 @@ var (
 )
 
 // inLegend says what the colours mean.
-var inLegend = []struct {
-	color color.Color
-	title string
-}{
-	{green, "answered"},
-	{red, "refused or failed"},
-	{blue, "core: median, and slowest (dashed)"},
-	{grey, "non-core: the same"},
+var inLegend = []drawing.Swatch{
+	{Color: green, Title: "answered"},
+	{Color: red, Title: "refused or failed"},
+	{Color: blue, Title: "core: median, and slowest (dashed)"},
+	{Color: grey, Title: "non-core: the same"},
 }
 
 // column is what became of the calls that were due in the time of a bin.
@@ -93,22 +89,11 @@ func (t tale) bins() int { return int(t.phases[len(t.phases)-1].to.Sub(t.begin()
 // drawTo draws tales into a file: a column for each; a row for the calls of each group and
 // one for how long those took that were answered.
 func drawTo(path string, tales []tale) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	err = drawTales(file, tales)
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	return err
+	return drawing.ToFile(path, func(out io.Writer) error { return drawTales(out, tales) })
 }
 
 func drawTales(out io.Writer, tales []tale) error {
-	const width, each, legend = 10 * vg.Inch, 1.7 * vg.Inch, 0.3 * vg.Inch
-	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
-	plotter.DefaultFont = plot.DefaultFont
-
+	drawing.UseFont()
 	calls, slowest := map[string]float64{}, 0.0
 	for _, t := range tales {
 		for _, group := range groups {
@@ -133,19 +118,8 @@ func drawTales(out io.Writer, tales []tale) error {
 		}
 		rows[len(groups)] = append(rows[len(groups)], p)
 	}
-
-	canvas := vgsvg.New(width, legend+each*vg.Length(len(rows)))
-	all := draw.New(canvas)
-	all.FillPolygon(color.White, corners(all.Rectangle))
-	tiles := draw.Tiles{Rows: len(rows), Cols: len(tales), PadLeft: vg.Points(4), PadRight: vg.Points(12), PadTop: vg.Points(4), PadX: vg.Points(14), PadY: vg.Points(8)}
-	for i, row := range plot.Align(rows, tiles, draw.Crop(all, 0, 0, legend, 0)) {
-		for j := range row {
-			rows[i][j].Draw(row[j])
-		}
-	}
-	drawLegend(draw.Crop(all, vg.Points(44), 0, vg.Points(8), legend-all.Max.Y))
-	_, err := canvas.WriteTo(out)
-	return err
+	page := drawing.Page{Width: 10 * vg.Inch, Row: 1.7 * vg.Inch, Legend: 0.3 * vg.Inch}
+	return page.WriteTo(out, rows, func(c draw.Canvas) { drawing.DrawLegend(c, 0, "", inLegend) })
 }
 
 // newPlot is one over the time of the tale, and up to a height.
@@ -176,7 +150,7 @@ func (t tale) plotCalls(group string, height float64) (*plot.Plot, error) {
 		low, high []float64
 		color     color.Color
 	}{{none, answered, green}, {answered, all, red}} {
-		shape, err := between(area.low, area.high, area.color)
+		shape, err := drawing.Between(bin, area.low, area.high, area.color)
 		if err != nil {
 			return nil, err
 		}
@@ -231,11 +205,10 @@ func (t tale) marks(height float64) ([]plot.Plotter, error) {
 	flood := t.phases[i]
 	for _, at := range []time.Time{flood.from, flood.to} {
 		x := t.seconds(at)
-		l, err := plotter.NewLine(plotter.XYs{{X: x, Y: 0}, {X: x, Y: height}})
+		l, err := drawing.At(x, height)
 		if err != nil {
 			return nil, err
 		}
-		l.Width, l.Dashes = vg.Points(0.8), []vg.Length{vg.Points(3), vg.Points(2)}
 		out = append(out, l)
 	}
 	labels, err := plotter.NewLabels(plotter.XYLabels{
@@ -247,24 +220,6 @@ func (t tale) marks(height float64) ([]plot.Plotter, error) {
 	labels.TextStyle[0].Font.Size = vg.Points(8)
 	labels.TextStyle[0].YAlign = text.YCenter
 	return append(out, labels), nil
-}
-
-// between is the area from one row of columns to another.
-func between(low, high []float64, c color.Color) (*plotter.Polygon, error) {
-	edge := func(i int) float64 { return (time.Duration(i) * bin).Seconds() }
-	var shape plotter.XYs
-	for i, y := range high {
-		shape = append(shape, plotter.XY{X: edge(i), Y: y}, plotter.XY{X: edge(i + 1), Y: y})
-	}
-	for i := len(low) - 1; i >= 0; i-- {
-		shape = append(shape, plotter.XY{X: edge(i + 1), Y: low[i]}, plotter.XY{X: edge(i), Y: low[i]})
-	}
-	p, err := plotter.NewPolygon(shape)
-	if err != nil {
-		return nil, err
-	}
-	p.Color, p.LineStyle.Width = c, 0
-	return p, nil
 }
 
 // even marks round numbers up to one, about five of them.
@@ -282,20 +237,4 @@ func even(top float64) plot.ConstantTicks {
 		out = append(out, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', -1, 64)})
 	}
 	return out
-}
-
-func drawLegend(c draw.Canvas) {
-	style := draw.TextStyle{Color: color.Black, Font: font.From(plot.DefaultFont, vg.Points(8)), YAlign: text.YCenter, Handler: plot.DefaultTextHandler}
-	const size, gap = 8, 20
-	x, y := c.Min.X, c.Min.Y+size/2
-	for _, l := range inLegend {
-		box := vg.Rectangle{Min: vg.Point{X: x, Y: y - size/2}, Max: vg.Point{X: x + size, Y: y + size/2}}
-		c.FillPolygon(l.color, corners(box))
-		c.FillText(style, vg.Point{X: x + size + 4, Y: y}, l.title)
-		x += size + 4 + style.Width(l.title) + gap
-	}
-}
-
-func corners(r vg.Rectangle) []vg.Point {
-	return []vg.Point{r.Min, {X: r.Max.X, Y: r.Min.Y}, r.Max, {X: r.Min.X, Y: r.Max.Y}}
 }

@@ -159,7 +159,7 @@ func told(ctx context.Context, out io.Writer, address string) (tales []tale, err
 		}
 		t.print(out)
 		tales = append(tales, t)
-		s.clear()
+		s.Clear()
 	}
 	return tales, nil
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/example/internal/child"
+	"github.com/weir-go/weir/example/internal/scene"
 )
 
 // way is how core and non-core are kept apart.
@@ -145,7 +146,7 @@ func (s *story) open(ctx context.Context) error {
 			names, byName[name] = append(names, name), group
 		}
 	}
-	err := each(names, func(name string) error { return s.provide(ctx, s.way, byName[name], name) })
+	err := scene.Each(names, func(name string) error { return s.provide(ctx, s.way, byName[name], name) })
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (s *story) open(ctx context.Context) error {
 			return err
 		}
 	}
-	return each(groups, func(group string) error { return s.known(ctx, group) })
+	return scene.Each(groups, func(group string) error { return s.known(ctx, group) })
 }
 
 // known waits until each of its providers has answered the consumer of a group.

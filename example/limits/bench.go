@@ -20,8 +20,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"github.com/weir-go/weir/example/internal/scene"
 )
 
 // bench runs the children. What it writes is gone when it is closed, except
@@ -58,24 +59,11 @@ func (b *bench) logPath(p protocol, prog program) string {
 
 // withLog adds the end of a run's log to err and keeps the logs.
 func (b *bench) withLog(ctx context.Context, p protocol, prog program, err error) error {
-	const lines, width = 12, 160
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	path := b.logPath(p, prog)
-	data, readErr := os.ReadFile(path)
-	if readErr != nil {
-		return errors.Join(err, readErr)
-	}
 	b.keep = true
-	tail := strings.Split(strings.TrimSpace(string(data)), "\n")
-	tail = tail[max(0, len(tail)-lines):]
-	for i, line := range tail {
-		if len(line) > width {
-			tail[i] = line[:width] + "..."
-		}
-	}
-	return fmt.Errorf("%w\nlog: %s, which ends with\n  %s", err, path, strings.Join(tail, "\n  "))
+	return scene.WithLog(err, b.logPath(p, prog))
 }
 
 // check returns what of Weir's limits was not kept. Nothing is expected of the

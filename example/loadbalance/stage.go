@@ -17,11 +17,7 @@ package main
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +27,7 @@ import (
 
 	"github.com/weir-go/weir/example/internal/child"
 	_ "github.com/weir-go/weir/example/internal/dubbo" // what else it uses of dubbo-go
+	"github.com/weir-go/weir/example/internal/scene"
 )
 
 // settings holds the dubbo configuration of both sides.
@@ -51,70 +48,31 @@ var (
 // stage is where the story of one protocol happens: a registry, providers and
 // consumers, each a process but the registry.
 type stage struct {
+	*scene.Scene
 	protocol protocol
-	dir      string // configuration and log
-	logs     *os.File
 	registry *registry
 
 	mu        sync.Mutex
-	children  []*child.Process // guarded by mu
-	addresses map[string]role  // guarded by mu
-	written   int              // guarded by mu: configurations
+	addresses map[string]role // guarded by mu
 }
 
-func newStage(p protocol) (_ *stage, err error) {
-	s := &stage{protocol: p, addresses: map[string]role{}}
-	if s.dir, err = os.MkdirTemp("", "weir-loadbalance-"); err != nil {
+func newStage(p protocol) (*stage, error) {
+	sc, err := scene.Open("loadbalance", settings)
+	if err != nil {
 		return nil, err
 	}
-	if s.logs, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(s.dir))
-	}
-	if s.registry, err = startRegistry(s.logs.Name()); err != nil {
-		return nil, s.close(context.Background(), err)
+	s := &stage{Scene: sc, protocol: p, addresses: map[string]role{}}
+	if s.registry, err = startRegistry(sc.Log.Name()); err != nil {
+		return nil, sc.Close(context.Background(), err)
 	}
 	return s, nil
 }
 
-// close ends the children and the registry. It keeps the log, and adds its end, when err
-// is another error than an interruption.
+// close ends the children and the registry.
 func (s *stage) close(ctx context.Context, err error) error {
-	const lines, width = 8, 200
-	var all sync.WaitGroup
-	for _, p := range s.children {
-		all.Go(p.Stop)
-	}
-	all.Wait()
-	if s.registry != nil {
-		s.registry.stop()
-	}
-	_ = s.logs.Close()
-	if err == nil || ctx.Err() != nil {
-		return errors.Join(err, os.RemoveAll(s.dir))
-	}
-	data, readErr := os.ReadFile(s.logs.Name())
-	if readErr != nil {
-		return errors.Join(err, readErr)
-	}
-	tail := strings.Split(strings.TrimSpace(string(data)), "\n")
-	tail = tail[max(0, len(tail)-lines):]
-	for i, line := range tail {
-		if len(line) > width {
-			tail[i] = line[:width] + "..."
-		}
-	}
-	return fmt.Errorf("%w\nlog: %s, which ends with\n  %s", err, s.logs.Name(), strings.Join(tail, "\n  "))
-}
-
-// each does something for several at the same time.
-func each[T any](all []T, do func(T) error) error {
-	errs := make([]error, len(all))
-	var done sync.WaitGroup
-	for i, one := range all {
-		done.Go(func() { errs[i] = do(one) })
-	}
-	done.Wait()
-	return errors.Join(errs...)
+	s.Clear()
+	s.registry.stop()
+	return s.Close(ctx, err)
 }
 
 // provide starts a provider, and returns when it accepts connections.
@@ -137,12 +95,8 @@ func (s *stage) consume(ctx context.Context, balance string) (*child.Process, er
 }
 
 func (s *stage) start(ctx context.Context, kind, arg string, keys map[string]string) (*child.Process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	keys["protocol"], keys["etcd"] = s.protocol.inYAML, s.registry.address()
-	config, err := s.writeConfig(kind, keys)
+	config, err := s.Config([]string{kind}, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -150,31 +104,7 @@ func (s *stage) start(ctx context.Context, kind, arg string, keys map[string]str
 	if arg != "" {
 		args = append(args, arg)
 	}
-	p, err := child.Start(ctx, child.Command{Title: kind, Path: self, Args: args, Config: config, Log: s.logs})
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.children = append(s.children, p)
-	return p, nil
-}
-
-// writeConfig copies a file of conf and adds the keys that its placeholders name.
-func (s *stage) writeConfig(kind string, keys map[string]string) (string, error) {
-	data, err := settings.ReadFile("conf/" + kind + ".yaml")
-	if err != nil {
-		return "", err
-	}
-	text := string(data)
-	for key, value := range keys {
-		text += fmt.Sprintf("%s: %q\n", key, value)
-	}
-	s.mu.Lock()
-	s.written++
-	path := filepath.Join(s.dir, fmt.Sprintf("%s-%d.yaml", kind, s.written))
-	s.mu.Unlock()
-	return path, os.WriteFile(path, []byte(text), 0o600)
+	return s.Start(ctx, kind, config, args...)
 }
 
 // known waits until consumers have sent calls to the providers of all these roles.

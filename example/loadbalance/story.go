@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/example/internal/child"
+	"github.com/weir-go/weir/example/internal/scene"
 )
 
 // role is what a provider is like.
@@ -167,7 +168,7 @@ func (s *story) open(ctx context.Context) error {
 		}
 		s.consumers[balance] = c
 	}
-	if err := each(balances, func(balance string) error { return s.consumers[balance].Ask(ctx, nil, begin) }); err != nil {
+	if err := scene.Each(balances, func(balance string) error { return s.consumers[balance].Ask(ctx, nil, begin) }); err != nil {
 		return err
 	}
 	return s.known(ctx, s.consumers, normal, slow, failing)
@@ -175,7 +176,7 @@ func (s *story) open(ctx context.Context) error {
 
 func (s *story) provide(ctx context.Context, who ...role) error {
 	started := make([]*child.Process, roles)
-	err := each(who, func(r role) (err error) {
+	err := scene.Each(who, func(r role) (err error) {
 		started[r], err = s.stage.provide(ctx, r)
 		return err
 	})

@@ -56,7 +56,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = s.close(ctx, err) }()
+	defer func() { err = s.Close(ctx, err) }()
 
 	fmt.Fprintln(out, "On both protocols at the same time, about half a minute ...")
 	tales, broken := make([]tale, len(protocols)), make([]error, len(protocols))

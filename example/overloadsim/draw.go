@@ -25,6 +25,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weir-go/weir/example/internal/drawing"
 )
 
 // picture has lines.
@@ -57,8 +59,7 @@ var looks = []draw.LineStyle{
 }
 
 func (p picture) drawTo(folder string) error {
-	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
-	plotter.DefaultFont = plot.DefaultFont
+	drawing.UseFont()
 	pl := plot.New()
 	pl.Title.Text, pl.X.Label.Text, pl.Y.Label.Text = p.title, p.x, p.y
 	for _, f := range []*font.Length{&pl.X.Label.TextStyle.Font.Size, &pl.Y.Label.TextStyle.Font.Size, &pl.X.Tick.Label.Font.Size, &pl.Y.Tick.Label.Font.Size, &pl.Legend.TextStyle.Font.Size} {
