@@ -30,6 +30,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	"github.com/weir-go/weir/filter/guard"
 	"github.com/weir-go/weir/internal/fallback"
+	"github.com/weir-go/weir/internal/logtest"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -37,7 +38,7 @@ import (
 
 // Panics are counted each and told of once a second.
 func TestAFallbackThatPanics(t *testing.T) {
-	lines := guard.CaptureLog(t)
+	lines := logtest.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		parsed := conf.ParseParams(conf.Consumer, "a.B", map[string]string{"fallback": "panics"})
 		ref, rt := retry.NewReference(&parsed.Service), guard.NewRuntime()

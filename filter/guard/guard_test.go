@@ -42,6 +42,7 @@ import (
 	"github.com/weir-go/weir/conf"
 	_ "github.com/weir-go/weir/filter/executelimit"
 	"github.com/weir-go/weir/filter/guard"
+	"github.com/weir-go/weir/internal/logtest"
 	"github.com/weir-go/weir/rpcstatus"
 )
 
@@ -710,7 +711,7 @@ func TestARefusalAllocatesItsResult(t *testing.T) {
 // TestRefusalsAreLoggedNowAndThen watches the log of one resource: a limit that
 // all methods and two protocols share, under changes of the configuration.
 func TestRefusalsAreLoggedNowAndThen(t *testing.T) {
-	all := guard.CaptureLog(t)
+	all := logtest.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		service := serviceName()
 		// Timers of other tests may still write.

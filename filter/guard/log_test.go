@@ -16,43 +16,12 @@ package guard
 
 import (
 	"os"
-	"sync/atomic"
 	"testing"
 
-	"github.com/dubbogo/gost/log/logger"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
+	"github.com/weir-go/weir/internal/logtest"
 )
 
-// sink is where lines of the log go. Timers of refusals write lines a second after
-// a test, and dubbo's logger must not be replaced while somebody writes to it.
-var sink atomic.Pointer[zapcore.Core]
-
 func TestMain(m *testing.M) {
-	nop := zapcore.NewNopCore()
-	sink.Store(&nop)
-	logger.SetLogger(zap.New(switching{}).Sugar())
+	logtest.Switch()
 	os.Exit(m.Run())
-}
-
-// CaptureLog collects the lines of a test.
-func CaptureLog(t *testing.T) *observer.ObservedLogs {
-	t.Helper()
-	core, lines := observer.New(zapcore.WarnLevel)
-	former := sink.Swap(&core)
-	t.Cleanup(func() { sink.Store(former) })
-	return lines
-}
-
-// switching is a core that writes to the sink of the moment.
-type switching struct{}
-
-func (switching) Enabled(l zapcore.Level) bool               { return (*sink.Load()).Enabled(l) }
-func (s switching) With([]zapcore.Field) zapcore.Core        { return s }
-func (switching) Write(zapcore.Entry, []zapcore.Field) error { return nil }
-func (switching) Sync() error                                { return nil }
-
-func (switching) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	return (*sink.Load()).Check(e, c)
 }

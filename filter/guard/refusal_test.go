@@ -20,12 +20,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/logtest"
 )
 
 // Once: when a limit changed while calls were refused, the lines went on telling the
 // former one.
 func TestRegression_LinesTellTheLimitOfToday(t *testing.T) {
-	lines := CaptureLog(t)
+	lines := logtest.All(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := &refusalLog{refusalLogKey: refusalLogKey{"r", "tps", "rate", false}}
 		l.note(5)

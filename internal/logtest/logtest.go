@@ -12,8 +12,7 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-// Package logtest lets tests see what Weir says of the configuration in dubbo's log. Only tests
-// import it.
+// Package logtest lets tests see what Weir says in dubbo's log. Only tests import it.
 package logtest
 
 import (
@@ -29,36 +28,52 @@ import (
 
 // sink is where lines of the log go. Timers of refusals write lines a second after
 // a test, and dubbo's logger must not be replaced while somebody writes to it.
-var sink atomic.Pointer[zapcore.Core]
+var sink atomic.Pointer[target]
+
+// target gets the lines that begin in a certain way.
+type target struct {
+	zapcore.Core
+	prefix string
+}
 
 // Switch takes the log of this process, for good. It is for TestMain.
 func Switch() {
-	nop := zapcore.NewNopCore()
-	sink.Store(&nop)
+	sink.Store(&target{Core: zapcore.NewNopCore()})
 	logger.SetLogger(zap.New(switching{}).Sugar())
 }
 
 // Warnings collects what a test is told of the configuration.
 func Warnings(t *testing.T) *observer.ObservedLogs {
 	t.Helper()
+	return collect(t, "[Weir][Config]")
+}
+
+// All collects all lines of a test from warnings on.
+func All(t *testing.T) *observer.ObservedLogs {
+	t.Helper()
+	return collect(t, "")
+}
+
+func collect(t *testing.T, prefix string) *observer.ObservedLogs {
+	t.Helper()
 	core, lines := observer.New(zapcore.WarnLevel)
-	former := sink.Swap(&core)
+	former := sink.Swap(&target{core, prefix})
 	t.Cleanup(func() { sink.Store(former) })
 	return lines
 }
 
-// switching is a core that writes to the sink of the moment what is about the
-// configuration.
+// switching is a core that writes to the sink of the moment.
 type switching struct{}
 
-func (switching) Enabled(l zapcore.Level) bool               { return (*sink.Load()).Enabled(l) }
+func (switching) Enabled(l zapcore.Level) bool               { return sink.Load().Enabled(l) }
 func (s switching) With([]zapcore.Field) zapcore.Core        { return s }
 func (switching) Write(zapcore.Entry, []zapcore.Field) error { return nil }
 func (switching) Sync() error                                { return nil }
 
 func (switching) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if !strings.HasPrefix(e.Message, "[Weir][Config]") {
+	to := sink.Load()
+	if !strings.HasPrefix(e.Message, to.prefix) {
 		return c
 	}
-	return (*sink.Load()).Check(e, c)
+	return to.Check(e, c)
 }
