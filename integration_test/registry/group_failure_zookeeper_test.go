@@ -231,8 +231,9 @@ func TestAProvidersSessionEndsInZooKeeper(t *testing.T) {
 	})
 }
 
-// Consumers whose sessions end go on with what they know, and hear of changes again: by
-// interface dubbo-go 3.3.2 does not hear of providers that go.
+// Consumers whose sessions end go on with what they know, and by application hear of changes
+// again. By interface dubbo-go 3.3.2 does not hear of providers that go, and now and then of
+// none that come: where its listener finds the connection gone it leaves nodes without a watch.
 func TestConsumersSessionsEndInZooKeeper(t *testing.T) {
 	eachFailing(t, func(t *testing.T, f *failing) {
 		require.NotEmpty(t, f.callers)
@@ -240,11 +241,12 @@ func TestConsumersSessionsEndInZooKeeper(t *testing.T) {
 			f.server.expire(session)
 		}
 		f.again()
-		added := f.comes()
 		if f.byApplication {
+			added := f.comes()
 			f.all()
 			f.goes(added)
 		}
+		f.apart()
 		t.Log(f.failed())
 	})
 }
