@@ -20,8 +20,10 @@ import (
 	"time"
 )
 
-// Patience is how long Eventually and the waits of this package go on.
-const Patience = time.Minute
+// Patience is how long Eventually and the waits of this package go on. It is more than the
+// 67 s for which a ZooKeeper client with a session of 10 s waits for a server that has accepted
+// its connection while it started, and does not answer.
+const Patience = 3 * time.Minute
 
 // Eventually polls cond until it holds and ends the test if it does not within
 // Patience.
