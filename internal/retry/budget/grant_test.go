@@ -211,7 +211,10 @@ func TestGrantsAreBounded(t *testing.T) {
 	}
 }
 
+// Goroutines that have read the clock may be overtaken by all others, so it runs for no longer than
+// a budget takes for such a delay, and not for a clock that went back.
 func TestStorm(t *testing.T) {
+	const step, most = ms / 10, 2 // 1.6 s in all
 	var b budget.Budget
 	var calls, granted, clock atomic.Int64
 	clock.Store(int64(start))
@@ -219,7 +222,7 @@ func TestStorm(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for n := range 2000 {
-				now := time.Duration(clock.Add(int64(ms)))
+				now := time.Duration(clock.Add(int64(step)))
 				g, ok := b.Ask(all, budget.Try{Refused: n%2 == 0}, now, calls.Add(1))
 				if ok {
 					granted.Add(1)
@@ -230,7 +233,7 @@ func TestStorm(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	assert.LessOrEqual(t, float64(granted.Load()), 0.1*16_000+budget.FloorPerSecond*(16+1)+budget.Burst)
+	assert.LessOrEqual(t, float64(granted.Load()), 0.1*16_000+budget.FloorPerSecond*(most+1)+budget.Burst)
 	assert.GreaterOrEqual(t, float64(granted.Load()), 0.1*16_000-budget.Burst)
 }
 
