@@ -15,25 +15,33 @@
 package alarms
 
 import (
-	"fmt"
-	"strings"
+	"os"
 	"testing"
 	"time"
 
-	"github.com/dubbogo/gost/log/logger"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/weir-go/weir/internal/alarm"
+	"github.com/weir-go/weir/internal/logtest"
 )
 
+func TestMain(m *testing.M) {
+	logtest.Switch()
+	os.Exit(m.Run())
+}
+
 func TestTheLogIsShort(t *testing.T) {
-	old := logger.GetLogger()
-	defer logger.SetLogger(old)
-	r := &recorder{Logger: old}
-	logger.SetLogger(r)
+	told := logtest.Lines(t, zapcore.InfoLevel, "[Weir][Alarm]")
+	take := func() (out []string) {
+		for _, e := range told.TakeAll() {
+			out = append(out, e.Level.CapitalString()+" "+e.Message)
+		}
+		return out
+	}
 	var l lines
 	l.tell(0, nil)
-	require.Empty(t, r.lines)
+	require.Empty(t, take())
 
 	l.tell(time.Second, []Alarm{
 		{Level: alarm.Reached, Former: alarm.Near, Guard: "executes", Subject: Limit, Service: "a.B", Method: "Get", Side: "provider", Use: 1, Observed: 5, Limit: 5, Refused: 3},
@@ -42,7 +50,7 @@ func TestTheLogIsShort(t *testing.T) {
 	require.Equal(t, []string{
 		`WARN [Weir][Alarm] reached, guard=executes subject=limit service="a.B" method=Get side=provider of= use=100% observed=5 limit=5 refused=3 former=near for=0s`,
 		`INFO [Weir][Alarm] calm (observing), guard=tps subject=limit service="a.B" method=* side=consumer of=x use=23% observed=2 limit=9 refused=0 former=near for=0s`,
-	}, r.take())
+	}, take())
 
 	many := make([]Alarm, 100)
 	for i := range many {
@@ -50,34 +58,15 @@ func TestTheLogIsShort(t *testing.T) {
 	}
 	many[99].Level = alarm.Calm
 	l.tell(time.Second+time.Millisecond, many)
-	got := r.take()
+	got := take()
 	require.Len(t, got, 4, "three are left in that second, and one with the rest")
 	require.Equal(t, "WARN [Weir][Alarm] 97 more in this second are not told, reached=0 near=96 calm=1", got[3])
 	l.tell(3*time.Second, many)
-	require.Len(t, r.take(), linesPerSecond+1)
+	require.Len(t, take(), linesPerSecond+1)
 
 	for range 100 {
 		l.fault("a source", "x")
 		l.crowded()
 	}
-	require.Len(t, r.take(), mostFaults+1)
+	require.Len(t, take(), mostFaults+1)
 }
-
-type recorder struct {
-	logger.Logger
-	lines []string
-}
-
-func (r *recorder) take() []string {
-	out := r.lines
-	r.lines = nil
-	return out
-}
-
-func (r *recorder) add(level, format string, args ...any) {
-	r.lines = append(r.lines, level+" "+strings.TrimSpace(fmt.Sprintf(format, args...)))
-}
-
-func (r *recorder) Warnf(format string, args ...any)  { r.add("WARN", format, args...) }
-func (r *recorder) Infof(format string, args ...any)  { r.add("INFO", format, args...) }
-func (r *recorder) Errorf(format string, args ...any) { r.add("ERROR", format, args...) }

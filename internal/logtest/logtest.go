@@ -45,18 +45,19 @@ func Switch() {
 // Warnings collects what a test is told of the configuration.
 func Warnings(t *testing.T) *observer.ObservedLogs {
 	t.Helper()
-	return collect(t, "[Weir][Config]")
+	return Lines(t, zapcore.WarnLevel, "[Weir][Config]")
 }
 
 // All collects all lines of a test from warnings on.
 func All(t *testing.T) *observer.ObservedLogs {
 	t.Helper()
-	return collect(t, "")
+	return Lines(t, zapcore.WarnLevel, "")
 }
 
-func collect(t *testing.T, prefix string) *observer.ObservedLogs {
+// Lines collects the lines of a test that begin in a certain way, from a level on.
+func Lines(t *testing.T, from zapcore.Level, prefix string) *observer.ObservedLogs {
 	t.Helper()
-	core, lines := observer.New(zapcore.WarnLevel)
+	core, lines := observer.New(from)
 	former := sink.Swap(&target{core, prefix})
 	t.Cleanup(func() { sink.Store(former) })
 	return lines
